@@ -35,7 +35,8 @@ int cpu_max_parse(const char *text, size_t length, uint64_t *ret_quota_usec, uin
 int number_parse(const char *text, size_t length, uint64_t *ret);
 /* A single signed number. */
 int signed_parse(const char *text, size_t length, int64_t *ret);
-/* Calls fn for each tid or pid of a cgroup.threads / cgroup.procs text; 0 lines (foreign pid namespace) are given as 0. */
+/* Calls fn for each tid or pid of a cgroup.threads / cgroup.procs text; 0 lines (foreign pid namespace) are given as 0. fn returns 0 to go on; another
+ * value ends the walk and is returned. */
 int tids_parse(const char *text, size_t length, int (*fn)(pid_t tid, void *userdata), void *userdata);
 /* Whether a space-separated list (cgroup.controllers) holds a word. */
 bool word_list_contains(const char *text, size_t length, const char *word);

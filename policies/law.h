@@ -50,6 +50,9 @@ typedef struct LawSample {
         bool has_host_pressure;
         uint64_t host_some_usec;
         bool contention_above;          /* a group of a higher priority is stalled without being throttled: give way */
+        bool has_host_room;             /* the caller keeps a ceiling for the sum on the host */
+        uint64_t host_room_usec;        /* per live period: what quota + burst of this group may still grow by; a raise up to
+                                         * the base is always allowed */
 } LawSample;
 
 typedef enum LawCause {
@@ -70,6 +73,18 @@ typedef enum LawCause {
         _LAW_CAUSE_MAX,
 } LawCause;
 
+/* Why something that the law wanted was cut or not done. */
+typedef enum LawHold {
+        LAW_HOLD_NONE = 0,
+        LAW_HOLD_CEILING,               /* the class's ceiling */
+        LAW_HOLD_FLOOR,
+        LAW_HOLD_NO_RAISE,              /* a class that may not rise above its base */
+        LAW_HOLD_HOST_CEILING,          /* the sum on the host */
+        LAW_HOLD_WRITE_BUDGET,          /* too many writes in a short time */
+        LAW_HOLD_IN_FLIGHT,             /* the last write has not arrived */
+        _LAW_HOLD_MAX,
+} LawHold;
+
 /* What a law wants. changed false: leave everything (cause may still explain, e.g. ANCESTOR_LIMIT). */
 typedef struct LawDecision {
         bool changed;
@@ -82,14 +97,18 @@ typedef struct LawDecision {
         uint32_t throttled_permyriad;   /* throttled periods of all, in the window judged */
         uint64_t usage_per_period_usec;
         uint64_t need_usec;             /* what the law reckons is needed per period; 0: not reckoned */
+        LawHold hold;
 } LawDecision;
 
 #define LAW_HISTORY 64                  /* samples that a law may look back on: 6.4 s of 100 ms */
 
-/* State of one group's law: plain memory, all zeroes is the start. Laws share it; unused parts stay zero. */
+/* State of one group's law: plain memory, all zeroes is the start. Laws share it; unused parts stay zero.
+ * Amounts are per period of config->base, whatever the live period is. */
 typedef struct LawState {
         uint64_t started_usec;
         uint64_t last_decision_usec;
+        uint64_t last_write_usec;      /* when a change was last asked for */
+        uint64_t written_from_usec;    /* the live quota when it was */
         uint64_t last_raise_usec;
         uint64_t last_throttled_usec;
         uint64_t last_lower_usec;
@@ -118,6 +137,10 @@ typedef struct LawState {
 /* Prepares the state for a config (start at the base). A foreign change of the limit is handled by calling it again. */
 void law_reset(const LawConfig *config, LawState *state);
 
+/* What a law starts from: the base, with the burst that the law and the class's rule give it. The caller applies it when a group gets the
+ * class; the law then finds it in sample->live. */
+void law_start(const LawConfig *config, Bandwidth *ret);
+
 /* One step. Never fails; ret is always filled. Guarantees for any input: floor <= quota <= ceiling (when changed),
  * burst <= quota, quota >= QUOTA_MIN_USEC. */
 void law_step(const LawConfig *config, LawState *state, const LawSample *sample, LawDecision *ret);
@@ -128,6 +151,8 @@ uint64_t law_interval_usec(LawKind law);
 /* Whether the law ever moves a knob by feedback. */
 bool law_is_moving(LawKind law);
 
+/* Words as in the API ("demand_above_limit"); "unknown" for what is none. */
 const char *law_cause_to_string(LawCause c);
+const char *law_hold_to_string(LawHold h);
 /* One sentence for people, with the numbers of the decision in it. Writes at most size bytes. */
 void law_decision_describe(const LawDecision *d, const Bandwidth *live, char *buffer, size_t size);

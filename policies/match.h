@@ -49,16 +49,23 @@ bool group_is_protected(const GroupFacts *facts);
 /* Whether a rule's conditions all hold. */
 bool rule_matches(const Rule *r, const GroupFacts *facts);
 
-/* Glob on a cgroup path: "*" and "?" stay within one level, "**" crosses levels, brackets as fnmatch; linear-ish: bounded
- * work for any pattern (no exponential backtracking). Patterns over 4096 bytes never match. */
+/* Glob on a cgroup path: "*" and "?" stay within one level, "**" crosses levels, and where it is a level of its own it may be
+ * none; brackets as fnmatch. A backslash is a letter like any other: unit names are full of them (\x2d). Bytes, not characters, and no
+ * locale. Work is bounded by pattern length x path length (no backtracking). Patterns over 4096 bytes never match. */
 bool cgroup_glob_matches(const char *pattern, const char *path);
+
+/* The same on a unit name, which has no levels: what fnmatch(pattern, name, FNM_NOESCAPE) says. */
+bool unit_glob_matches(const char *pattern, const char *name);
 
 /* What a container path says, from the naming of kubelet's and container runtimes' drivers (systemd and cgroupfs):
  * fills buffers with the pod UID with dashes, the QoS ("guaranteed" for a pod directly under kubepods), and the container id.
- * Returns true when the path is a pod's or a container's. Empty string for what it does not say. */
+ * Returns true when the path is a pod's or a container's own group; for a group below one the buffers are filled too, but the
+ * answer is false: what a container makes inside itself is its own. Empty string for what it does not say. */
 typedef struct PodFacts {
         char pod_uid[64];
         char qos[16];
         char container_id[72];
 } PodFacts;
 bool pod_facts_from_path(const char *cgroup, PodFacts *ret);
+/* Whether the path is in kubelet's tree but above its pods: the node's own groups, which kubelet rewrites every minute. */
+bool path_is_kubernetes_node(const char *cgroup);

@@ -15,6 +15,8 @@
 #define LATENCY_NICE_MIN (-20)
 #define LATENCY_NICE_MAX 19
 #define QUOTA_MIN_USEC UINT64_C(1000)          /* kernel: min_cfs_quota_period, kernel/sched/core.c */
+/* The kernel takes quota + burst up to max_cfs_runtime = 2^44 - 1 us (MAX_BW, kernel/sched/sched.h): half of it for each. */
+#define QUOTA_MAX_USEC ((UINT64_C(1) << 43) - 1)
 #define PERIOD_MIN_USEC UINT64_C(1000)
 #define PERIOD_MAX_USEC UINT64_C(1000000)      /* kernel: max_cfs_quota_period */
 #define PERIOD_DEFAULT_USEC UINT64_C(100000)

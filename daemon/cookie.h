@@ -28,9 +28,9 @@ typedef enum CookieScope {
 
 /* Gives the holder's cookie to a thread or its whole process. 0, -ESRCH, -EPERM, ... Synchronous: the holder's thread answers in microseconds. */
 int cookie_share_to(CookieHolder *h, pid_t pid, CookieScope scope);
-/* Takes any cookie away (shares cookie 0). Called from a thread without a cookie. */
+/* Takes any cookie away (shares cookie 0). Called from a thread without a cookie: -EBUSY when it has one (our own process was started with it). */
 int cookie_clear(pid_t pid, CookieScope scope);
-/* The hashed id of a thread's cookie; 0: none. */
+/* The hashed id of a thread's cookie; 0: none. tid 0 is the calling thread. -ENODEV, -EOPNOTSUPP as above, -ESRCH, -EPERM. */
 int cookie_read(pid_t tid, uint64_t *ret);
-/* Probes by doing in a helper thread: 1 works, 0 with *ret_errno = ENODEV (no SMT) or EINVAL (not configured). */
+/* Probes by doing in a helper thread: 1 works, 0 with *ret_errno = ENODEV (no SMT) or EINVAL (not configured), negative errno when no thread could be made. */
 int cookie_probe(int *ret_errno);

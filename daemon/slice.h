@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
-/* EEVDF slices of threads: sched_setattr(2) with sched_runtime on SCHED_OTHER and SCHED_BATCH, all else sent back as it was read.
+/* EEVDF slices of threads: sched_setattr(2) with sched_runtime on SCHED_OTHER and SCHED_BATCH, all else left as it is.
  *
- * Slice values are nanoseconds, 0 is the default slice. There is no flag that sets only the slice, so a concurrent renice could be undone:
- * attributes are re-read after the write and what changed in between is put right. */
+ * Slice values are nanoseconds, 0 is the default slice. Policy and reset-on-fork are kept by the kernel itself (SCHED_FLAG_KEEP_POLICY, Linux 5.3). There is no
+ * flag that leaves the nice value out, so it is sent as read in the call before; a renice that falls between those two calls is
+ * lost and can't be seen by any means. Changes around them are seen by reading again: the newer value stays. */
 
 #include <sys/types.h>
 

@@ -38,21 +38,28 @@ typedef struct LedgerRecord {
         char *original_text;     /* UNIT_QUOTA: content of the drop-in that was there before us (NULL: none); SWITCH by name */
         char *written_text;      /* UNIT_QUOTA: content of our drop-in as systemd wrote it; SWITCH */
         char *dropin_path;       /* UNIT_QUOTA: where it is */
+        /* UNIT_QUOTA: the same for the drop-in of the period (CPUQuotaPeriodSec), where we set one; NULL path: we did not. */
+        char *period_original_text;
+        char *period_written_text;
+        char *period_dropin_path;
 } LedgerRecord;
 
 typedef struct Ledger Ledger;
 
 /* Opens the ledger in the state directory. boot_id decides what is stale (*ret_stale counts dropped records, *ret_damaged unreadable lines; may be NULL).
- * 0 or negative errno. A damaged file is put aside, never deleted. */
+ * 0 or negative errno. A damaged file is kept aside (NAME.damaged-N), never deleted, and what can be read of it stays in force; one that a newer version wrote is
+ * put aside whole and counts as one. On a read-only file system it can be read, and each change answers -EROFS. */
 int ledger_open(int state_dir_fd, const char *boot_id, size_t *ret_stale, size_t *ret_damaged, Ledger **ret);
 Ledger *ledger_close(Ledger *l);
 
 /* Finds a record; NULL when there is none. Valid until the next change of the ledger. key may be NULL for thread kinds. */
 const LedgerRecord *ledger_find(const Ledger *l, LedgerKind kind, const char *key, uint64_t inode, pid_t tid, uint64_t start_ticks);
 
-/* Adds or replaces records (same kind and key) and makes them durable in one go. Records are copied. */
+/* Adds or replaces records (same kind and key) and makes them durable in one go. Records are copied. On failure nothing changed. -EINVAL: a record without the
+ * key that its kind needs. */
 int ledger_put(Ledger *l, const LedgerRecord *records, size_t n);
-/* Notes what was written, durably only at the next put, drop or sync: after a crash the live value is compared with both. */
+/* Notes what was written, durably only at the next put, drop or sync: after a crash the live value is compared with both. Only the written fields, paths of
+ * drop-ins included, are taken from record. -ENOENT without such a record. */
 int ledger_note_written(Ledger *l, const LedgerRecord *record);
 /* Forgets a record (durable). 0 also when there is none. */
 int ledger_drop(Ledger *l, const LedgerRecord *record);

@@ -80,6 +80,10 @@ static const char *in_force(const json_t *knob, const char *name, char buffer[FO
         char text[FORMAT_MAX];
         Bandwidth b;
 
+        buffer[0] = 0;
+        if (streq_null(json_text(knob, "status"), "absent"))
+                return buffer;
+
         if (streq(name, "bandwidth"))
                 return format_bandwidth(json_bandwidth(knob, "observed", &b) ? &b : NULL, buffer);
         if (streq(name, "latency")) {
@@ -109,11 +113,13 @@ void group_print_knobs_short(const Client *c, const json_t *group) {
                         continue;
                 print_label(c, knobs[i]);
                 say_styled(c, state_style(status), "%-9s", words(status, text));
-                say(" %s", in_force(knob, knobs[i], text));
+                (void) in_force(knob, knobs[i], text);
+                if (*text)
+                        say(" %s", text);
                 if (error)
-                        say_styled(c, STYLE_BAD, "  %s", error);
+                        say_styled(c, STYLE_BAD, " %s", error);
                 if (json_text(knob, "reason"))
-                        say("  %s", json_text(knob, "reason"));
+                        say(" %s%s", *text ? "- " : "", json_text(knob, "reason"));
                 (void) putchar('\n');
         }
 }
@@ -205,8 +211,8 @@ void group_print_knobs(const Client *c, const json_t *group) {
                         say(": the class says nothing of it\n");
                         continue;
                 }
-                if (!streq(knobs[i], "bandwidth"))
-                        say(", %s", in_force(knob, knobs[i], text));
+                if (!streq(knobs[i], "bandwidth") && *in_force(knob, knobs[i], text))
+                        say(", %s", text);
                 (void) putchar('\n');
                 if (streq(knobs[i], "bandwidth"))
                         print_bandwidth_values(c, knob);

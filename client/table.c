@@ -6,6 +6,8 @@
 #include "client/table.h"
 #include "client/text.h"
 
+#define WIDE_TERMINAL 110
+
 struct Table {
         const Client *client;
         struct libscols_table *table;
@@ -24,6 +26,7 @@ Table *table_free(Table *t) {
 
 Table *table_new(const Client *c, const Column *columns, size_t n) {
         Table *t = calloc(1, sizeof(*t));
+        bool narrow;
 
         if (t)
                 t->table = scols_new_table();
@@ -35,12 +38,13 @@ Table *table_new(const Client *c, const Column *columns, size_t n) {
         (void) scols_table_enable_noencoding(t->table, 1);
         (void) scols_table_enable_colors(t->table, c->colour);
         (void) scols_table_set_column_separator(t->table, "  ");
+        narrow = scols_table_get_termwidth(t->table) < WIDE_TERMINAL;
         for (size_t i = 0; i < n; i++) {
                 int flags = (columns[i].flags & COLUMN_RIGHT ? SCOLS_FL_RIGHT : 0);
 
                 /* in a pipe a row is a line, whole */
                 if (c->terminal)
-                        flags |= (columns[i].flags & COLUMN_CUT ? SCOLS_FL_TRUNC : 0) | (columns[i].flags & COLUMN_WRAP ? SCOLS_FL_WRAP : 0);
+                        flags |= (columns[i].flags & COLUMN_CUT ? SCOLS_FL_TRUNC : 0) | (columns[i].flags & COLUMN_WIDE && narrow ? SCOLS_FL_HIDDEN : 0);
                 if (!scols_table_new_column(t->table, columns[i].name, 0, flags))
                         t->failed = true;
         }

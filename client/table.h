@@ -10,7 +10,7 @@ typedef enum ColumnFlags {
         COLUMN_LEFT = 0,
         COLUMN_RIGHT = 1,
         COLUMN_CUT = 2,     /* loses its end first when the terminal is narrow */
-        COLUMN_WRAP = 4,    /* goes on in the next line */
+        COLUMN_WIDE = 4,    /* left out on a terminal of less than 110 columns */
 } ColumnFlags;
 
 typedef struct Column {

@@ -40,7 +40,7 @@ int verb_assignments(Client *c, const Verb *verb, int argc, char **argv) {
         };
         static const Column columns[] = {
                 { "TARGET", COLUMN_CUT }, { "CLASS", COLUMN_LEFT }, { "OWNER", COLUMN_LEFT }, { "BY", COLUMN_LEFT }, { "MADE", COLUMN_LEFT },
-                { "ENDS", COLUMN_LEFT }, { "FORCE", COLUMN_LEFT }, { "OVERRIDES", COLUMN_CUT }, { "WAITS", COLUMN_CUT },
+                { "ENDS", COLUMN_LEFT }, { "FORCE", COLUMN_WIDE }, { "OVERRIDES", COLUMN_CUT | COLUMN_WIDE }, { "WAITS", COLUMN_CUT },
         };
         _cleanup_answer_ Answer a = {};
         _cleanup_free_ char *url = NULL;

@@ -26,8 +26,8 @@ static int by_priority(const void *a, const void *b) {
 static ExitCode print_table(const Client *c, const json_t *answer) {
         static const Column columns[] = {
                 { "CLASS", COLUMN_LEFT }, { "PRIORITY", COLUMN_RIGHT }, { "LATENCY", COLUMN_RIGHT }, { "CORES", COLUMN_LEFT },
-                { "QUOTA", COLUMN_RIGHT }, { "BURST", COLUMN_RIGHT }, { "CEILING", COLUMN_RIGHT }, { "LAW", COLUMN_LEFT }, { "DRIFT", COLUMN_LEFT },
-                { "GROUPS", COLUMN_RIGHT }, { "DESCRIPTION", COLUMN_CUT },
+                { "QUOTA", COLUMN_RIGHT }, { "BURST", COLUMN_RIGHT }, { "CEILING", COLUMN_RIGHT }, { "LAW", COLUMN_LEFT }, { "DRIFT", COLUMN_WIDE },
+                { "GROUPS", COLUMN_RIGHT }, { "DESCRIPTION", COLUMN_CUT | COLUMN_WIDE },
         };
         const json_t *classes = json_object_get(answer, "classes");
         size_t n = json_array_size(classes);

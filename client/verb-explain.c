@@ -29,7 +29,7 @@ static void print_precedence(const Client *c, const json_t *explain) {
                 say_styled(c, chosen ? STYLE_BOLD : STYLE_DIM, "%-10s %-9s", json_text(one, "source") ?: "?", verdict ? verdict : "");
                 if (json_text(one, "class"))
                         say_styled(c, chosen ? STYLE_BOLD : STYLE_NONE, " %s", json_text(one, "class"));
-                if (json_text(one, "detail"))
+                if (json_text(one, "detail") && *json_text(one, "detail"))
                         say("%s %s", json_text(one, "class") ? "," : "", json_text(one, "detail"));
                 (void) putchar('\n');
         }
@@ -117,7 +117,7 @@ static void print_explain(const Client *c, const json_t *explain, size_t n_decis
         group_print_sample(c, group);
 
         json_array_foreach(json_object_get(explain, "affected_siblings"), i, one) {
-                print_label(c, i == 0 ? "affects" : "");
+                print_label(c, i == 0 ? "also affects" : "");
                 say("%s\n", json_string_value(one) ?: "?");
         }
 

@@ -61,9 +61,9 @@ int verb_list(Client *c, const Verb *verb, int argc, char **argv) {
                 {},
         };
         static const Column columns[] = {
-                { "GROUP", COLUMN_CUT }, { "CLASS", COLUMN_LEFT }, { "FROM", COLUMN_LEFT }, { "STATE", COLUMN_LEFT }, { "QUOTA", COLUMN_RIGHT },
-                { "BURST", COLUMN_RIGHT }, { "LATENCY", COLUMN_RIGHT }, { "USED", COLUMN_RIGHT }, { "THROTTLED", COLUMN_RIGHT },
-                { "PRESSURE", COLUMN_RIGHT }, { "NOTE", COLUMN_CUT },
+                { "GROUP", COLUMN_CUT }, { "CLASS", COLUMN_LEFT }, { "FROM", COLUMN_WIDE }, { "STATE", COLUMN_LEFT }, { "QUOTA", COLUMN_RIGHT },
+                { "BURST", COLUMN_RIGHT | COLUMN_WIDE }, { "LATENCY", COLUMN_RIGHT | COLUMN_WIDE }, { "USED", COLUMN_RIGHT }, { "THROTTLED", COLUMN_RIGHT },
+                { "PRESSURE", COLUMN_RIGHT }, { "NOTE", COLUMN_CUT | COLUMN_WIDE },
         };
         GroupsFilter filter = {};
         json_t *all = NULL, *group;

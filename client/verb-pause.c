@@ -131,7 +131,7 @@ int verb_resume(Client *c, const Verb *verb, int argc, char **argv) {
 
 /* No daemon: the program itself does it, from the ledger on disk. */
 static ExitCode restore_without_daemon(const Client *c) {
-        const char *daemon = CPUCLASS_DAEMON;
+        const char *named = getenv("CPUCLASS_DAEMON"), *daemon = named && *named ? named : CPUCLASS_DAEMON;
 
         hint("No daemon answers: running %s --restore", daemon);
         (void) fflush(NULL);

@@ -49,6 +49,7 @@ static void test_escape_any_bytes(void **state) {
                 char in[24];
                 size_t n = 0;
                 _cleanup_free_ char *got = NULL;
+                json_t *text;
 
                 while (n < sizeof(in) - 1) {
                         seed = seed * 1664525U + 1013904223U;
@@ -65,7 +66,9 @@ static void test_escape_any_bytes(void **state) {
                         /* C1 in UTF-8 is C2 80..9F; a lone C1 byte would not be UTF-8 and so be escaped */
                         assert_false(*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f);
                 }
-                assert_non_null(json_string(got));
+                text = json_string(got); /* it is UTF-8 now */
+                assert_non_null(text);
+                json_decref(text);
         }
 }
 

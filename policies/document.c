@@ -194,7 +194,7 @@ static char *pointer_at(const char *text, size_t length, size_t stop) {
                         p++;
                         current = *start == '[' ? pointer_to_index(stack[depth - 1].base, 0) : strdup(stack[depth - 1].base);
                 } else if (*p == '}' || *p == ']') {
-                        if (depth == 0)
+                        if (depth == 0 || p + 1 == end) /* the last token is the one that is wrong here */
                                 break;
                         free(current);
                         current = stack[--depth].base;

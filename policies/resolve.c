@@ -100,26 +100,21 @@ uint64_t resolve_burst(const Amount *burst, uint64_t quota_usec, uint64_t keep_u
 
 void resolve_bandwidth(const ServiceClass *c, const Bandwidth *base, BandwidthPlan *ret) {
         uint64_t period = period_or_default(c->period_usec > 0 ? c->period_usec : base->period_usec), quota, ceiling, floor;
-        bool relative = c->quota.kind == AMOUNT_UNSET || c->quota.kind == AMOUNT_KEEP || c->quota.kind == AMOUNT_PERCENT_OF_BASE;
-        bool owner_limits = base->quota_usec != QUOTA_UNLIMITED, ceiling_stated = c->ceiling.kind != AMOUNT_UNSET;
-        Share share = share_of(c->quota.kind == AMOUNT_UNSET ? &(Amount) { AMOUNT_KEEP, 0 } : &c->quota, base), top, bottom;
+        Share share = share_of(&c->quota, base), top = share_of(&c->ceiling, base), bottom = share_of(&c->floor, base);
+        bool owner_limits = base->quota_usec != QUOTA_UNLIMITED, ceiling_stated = top.kind != SHARE_NONE;
         BandwidthPlan plan = { .burst = c->law == LAW_BURST ? (Amount) { AMOUNT_FULL, 0 } : c->burst };
 
-        if (relative && !owner_limits) {
+        if (share.kind == SHARE_NONE) /* not stated: keep */
+                share = share_of_base(base, 100);
+        if (share.kind == SHARE_UNLIMITED && c->quota.kind != AMOUNT_MAX) {
                 plan.start = (Bandwidth) { QUOTA_UNLIMITED, period, 0 };
                 plan.floor_usec = plan.ceiling_usec = QUOTA_UNLIMITED;
                 plan.unlimited = true;
                 *ret = plan;
                 return;
         }
-        if (ceiling_stated)
-                top = share_of(&c->ceiling, base);
-        else if (owner_limits)
-                top = share_of_base(base, 100);
-        else
-                top = share;
-        bottom = share_of(&c->floor, base);
-
+        if (!ceiling_stated)
+                top = owner_limits ? share_of_base(base, 100) : share;
         period = share_lengthen_period(&share, period);
         period = share_lengthen_period(&top, period);
         quota = share_to_usec(&share, period);

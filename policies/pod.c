@@ -161,5 +161,5 @@ bool path_is_kubernetes_node(const char *cgroup) {
 
         (void) read_path(cgroup, &facts, &node);
         cgroup += strspn(cgroup, "/");
-        return node || ((startswith(cgroup, "kubepods") || startswith(cgroup, "kubelet")) && !facts.pod_uid[0]);
+        return node || ((startswith(cgroup, "kubepods") || startswith(cgroup, "kubelet")) && !facts.pod_uid[0] && !facts.container_id[0]);
 }

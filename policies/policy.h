@@ -73,7 +73,7 @@ typedef struct ServiceClass {
         int latency_nice;       /* -20..19, lower is served sooner */
         CoreScheduling core_scheduling;
 
-        bool manages_bandwidth; /* the document has a "cpu" object with a quota, burst, period or law */
+        bool manages_bandwidth; /* the document has a "cpu" object that says more than enable_controller */
         Amount quota;           /* KEEP (default), PERCENT_OF_BASE, PERCENT_OF_CPU, USEC, MAX */
         uint64_t period_usec;   /* 0: keep the live one */
         Amount burst;           /* UNSET: keep; PERCENT_OF_QUOTA, USEC, FULL */

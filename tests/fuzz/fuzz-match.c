@@ -28,7 +28,8 @@ static bool simple(const char *p, const char *s, bool levels) {
 static void check_glob(const char *pattern, const char *name) {
         bool path = cgroup_glob_matches(pattern, name), unit = unit_glob_matches(pattern, name);
 
-        must(!path || unit || strstr(pattern, "/**/")); /* levels only take away, but for the level that may be none */
+        /* Levels only take away, but for the level that may be none, and for a set with a slash, which is none in a path. */
+        must(!path || unit || strstr(pattern, "/**/") || strchr(pattern, '['));
         if (!strchr(pattern, '[') && strlen(pattern) <= 12 && strlen(name) <= 24) {
                 must(path == simple(pattern, name, true));
                 must(unit == simple(pattern, name, false));

@@ -191,6 +191,7 @@ static void test_pod_paths(void **state) {
                 { "/a.slice/a-kubepods.slice/a-kubepods-burstable.slice", "", "burstable", "", false, true },
                 { "/kubelet.slice", "", "", "", false, true },
                 { "/system.slice/kubepods-like.service", "", "", "", false, false },
+                { "/kubelet-like.slice/docker-" ID ".scope", "", "", ID, true, false },
                 { "/mykubepods.slice", "", "", "", false, false },
                 { "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podNOTHEX.slice", "", "burstable", "", false, true },
                 { "/system.slice/docker-" "X123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" ".scope", "", "", "", false, false },

@@ -3,6 +3,7 @@
  * for each character whether it may stay. */
 
 #include <ctype.h>
+#include <langinfo.h>
 #include <wchar.h>
 
 #include "client/text.h"
@@ -42,10 +43,16 @@ static bool is_harmful(uint32_t c) {
                 (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;   /* isolates, byte order mark */
 }
 
+/* On a terminal that does not read UTF-8, the second byte of a harmless character may be a C1 control: then only ASCII passes. */
+static bool is_utf8(void) {
+        return streq(nl_langinfo(CODESET), "UTF-8");
+}
+
 typedef enum EscapeForm { FORM_TERMINAL, FORM_JSON } EscapeForm;
 
-static char *escape(const char *s, size_t length, char keep, EscapeForm form) {
+static char *escape(const char *s, size_t length, EscapeForm form) {
         const unsigned char *p = (const unsigned char *) s, *end = p + length;
+        bool utf8 = is_utf8();
         char *out, *o;
 
         out = o = malloc(length * 6 + 1); /* the longest: one byte to "\u007f" */
@@ -58,44 +65,87 @@ static char *escape(const char *s, size_t length, char keep, EscapeForm form) {
                 if (n == 0) {
                         o += sprintf(o, form == FORM_JSON ? "\\ufffd" : "\\x%02x", *p);
                         p++;
-                } else if ((keep && c == (unsigned char) keep) || !is_harmful(c) || (form == FORM_JSON && c < 0x20)) {
+                        continue;
+                }
+                if ((!is_harmful(c) && (c < 0x80 || utf8)) || (form == FORM_JSON && c < 0x20)) {
                         memcpy(o, p, n);
                         o += n;
-                        p += n;
-                } else {
-                        o += sprintf(o, form == FORM_TERMINAL && c < 0x80 ? "\\x%02x" : "\\u%04x", c);
-                        p += n;
-                }
+                } else if (form == FORM_TERMINAL && c < 0x80)
+                        o += sprintf(o, "\\x%02x", c);
+                else if (c < 0x10000)
+                        o += sprintf(o, "\\u%04x", c);
+                else if (form == FORM_TERMINAL)
+                        o += sprintf(o, "\\U%08x", c);
+                else /* JSON has no other way than the surrogates of UTF-16 (RFC 8259, 7) */
+                        o += sprintf(o, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + ((c - 0x10000) & 0x3ff));
+                p += n;
         }
         *o = 0;
         return out;
 }
 
 char *text_escape(const char *s) {
-        return escape(s ? s : "", s ? strlen(s) : 0, 0, FORM_TERMINAL);
-}
-
-char *text_escape_but(const char *s, char keep) {
-        return escape(s ? s : "", s ? strlen(s) : 0, keep, FORM_TERMINAL);
+        return escape(s ? s : "", s ? strlen(s) : 0, FORM_TERMINAL);
 }
 
 char *text_escape_json(const char *s, size_t length) {
-        return escape(s, length, 0, FORM_JSON);
+        return escape(s, length, FORM_JSON);
+}
+
+/* Columns of the character at p, and its length in bytes. */
+static size_t character_width(const unsigned char *p, const unsigned char *end, size_t *ret_length) {
+        uint32_t c = 0;
+        size_t n = decode_utf8(p, (size_t) (end - p), &c);
+        int w = n > 0 ? wcwidth((wchar_t) c) : 1;
+
+        *ret_length = n > 0 ? n : 1;
+        return w > 0 ? (size_t) w : w < 0;
 }
 
 size_t text_width(const char *s) {
         const unsigned char *p = (const unsigned char *) s, *end = p + strlen(s);
-        size_t width = 0;
+        size_t width = 0, n;
 
-        while (p < end) {
-                uint32_t c = 0;
-                size_t n = decode_utf8(p, (size_t) (end - p), &c);
-                int w = n > 0 ? wcwidth((wchar_t) c) : 1;
-
-                width += w > 0 ? (size_t) w : w < 0;
-                p += n > 0 ? n : 1;
-        }
+        for (; p < end; p += n)
+                width += character_width(p, end, &n);
         return width;
+}
+
+static const char *ellipsis(bool utf8) {
+        return utf8 ? "\xe2\x80\xa6" : "~";
+}
+
+char *text_cut(const char *s, size_t width, bool utf8) {
+        const unsigned char *p = (const unsigned char *) s, *end = p + strlen(s);
+        size_t used = 0, n;
+        char *out;
+
+        if (text_width(s) <= width)
+                return strdup(s);
+        if (width == 0)
+                return strdup("");
+        for (; p < end; p += n) {
+                size_t w = character_width(p, end, &n);
+
+                if (used + w > width - 1)
+                        break;
+                used += w;
+        }
+        return asprintf(&out, "%.*s%s", (int) (p - (const unsigned char *) s), s, ellipsis(utf8)) < 0 ? NULL : out;
+}
+
+char *text_cut_front(const char *s, size_t width, bool utf8) {
+        const unsigned char *p = (const unsigned char *) s, *end = p + strlen(s);
+        size_t left = text_width(s), n;
+        char *out;
+
+        if (left <= width)
+                return strdup(s);
+        if (width == 0)
+                return strdup("");
+        for (; p < end && left > width - 1; p += n)
+                left -= character_width(p, end, &n);
+        return asprintf(&out, "%s%s", ellipsis(utf8), (const char *) p) < 0 ? NULL : out;
 }
 
 #define WORD_MAX 256

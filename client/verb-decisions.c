@@ -33,7 +33,8 @@ typedef struct Follow {
         const Client *client;
         const char *group;       /* unit or path; NULL all */
         bool numbers, events;
-        char last_id[24];
+        uint64_t shown;          /* up to this sequence number all is printed already; 0: nothing is */
+        char last_id[96];        /* opaque; "" none yet */
 } Follow;
 
 static bool is_of_group(const json_t *d, const char *group) {
@@ -46,18 +47,28 @@ static void print_line_json(const Client *c, const char *text) {
         client_print_json(c, &a);
 }
 
+/* The stream begins with what the list has shown, so that nothing falls between the two: that is passed over. */
+static bool is_shown(Follow *f, const char *name, const json_t *d) {
+        if (f->shown == 0)
+                return false;
+        if (streq_null(name, "gap") || json_number_or(d, "sequence", 0) <= f->shown)
+                return true;
+        f->shown = 0;
+        return false;
+}
+
 static int on_event(const char *id, const char *name, const char *data, void *userdata) {
         Follow *f = userdata;
         json_t *d = json_loads(data, 0, NULL);
 
         if (id && strlen(id) < sizeof(f->last_id))
                 (void) strcpy(f->last_id, id);
-        if (!json_is_object(d) || (streq_null(name, "decision") && !is_of_group(d, f->group)))
+        if (!json_is_object(d) || is_shown(f, name, d) || (streq_null(name, "decision") && !is_of_group(d, f->group)))
                 ;
         else if (f->client->json)
                 print_line_json(f->client, data);
         else if (streq_null(name, "gap"))
-                say_styled(f->client, STYLE_WARN, "(%" PRIu64 " decisions are no longer kept)\n", json_number_or(d, "missed", 0));
+                say_styled(f->client, STYLE_WARN, "(some decisions were missed: the oldest that is kept is %" PRIu64 ")\n", json_number_or(d, "oldest", 0));
         else {
                 if (f->events)
                         say_styled(f->client, STYLE_DIM, "%s %s ", id ? id : "-", name ? name : "message");
@@ -69,24 +80,20 @@ static int on_event(const char *id, const char *name, const char *data, void *us
         return ferror(stdout);
 }
 
-/* Stays on the stream, also over a restart of the daemon. Sequence numbers begin anew with the daemon, so after a restart all that it has is new. */
+/* Stays on the stream, also over a restart of the daemon, after which it begins with the oldest that the new one has. */
 static ExitCode follow(Follow *f) {
         ExitCode code = CODE_OK;
         bool ended = false;
 
         for (int failures = 0; failures < RETRIES; failures++) {
-                char before[sizeof(f->last_id)];
-
-                memcpy(before, f->last_id, sizeof(before));
-                code = http_stream(f->client, "/v1/events", *f->last_id ? f->last_id : NULL, on_event, f, failures > 0, &ended);
+                code = http_stream(f->client, "/v1/events", *f->last_id ? f->last_id : "0", on_event, f, failures > 0, &ended);
                 if (ended)
                         return CODE_OK;
                 if (code != CODE_OK && code != CODE_UNREACHABLE)
                         return code;
-                if (code == CODE_OK || !streq(before, f->last_id)) {
+                if (code == CODE_OK) {
                         complain("the stream ended, trying again");
                         failures = 0;
-                        (void) strcpy(f->last_id, "0");
                 }
                 (void) nanosleep(&(struct timespec) { .tv_sec = RETRY_SEC }, NULL);
         }
@@ -191,7 +198,7 @@ static int run(Client *c, const Verb *verb, int argc, char **argv, bool events) 
                 return code;
         }
         (void) fflush(stdout);
-        (void) snprintf(f.last_id, sizeof(f.last_id), "%" PRIu64, json_number_or(a.json, "next_since", json_number_or(a.json, "newest", 0)));
+        f.shown = json_number_or(a.json, "next_since", 0);
         return follow(&f);
 }
 

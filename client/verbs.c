@@ -6,6 +6,7 @@
 const Verb verbs[] = {
         { "status", NULL, "How the daemon is doing", help_status, verb_status },
         { "list", NULL, "Groups that have a class", help_list, verb_list },
+        { "top", NULL, "Watch groups live", help_top, verb_top },
         { "show", "GROUP", "One group and its settings", help_show, verb_show },
         { "explain", "GROUP|PID", "Why a group has the settings it has", help_explain, verb_explain },
         { "classes", "[CLASS]", "Service classes, or all of one", help_classes, verb_classes },

@@ -10,6 +10,7 @@
 
 VERB(status);
 VERB(list);
+VERB(top);
 VERB(show);
 VERB(explain);
 VERB(classes);

@@ -21,7 +21,7 @@ ALL = "GET /v1/groups?all=true&limit=500"
 
 def environment(**more):
     e = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "CPUCLASS_SOCKET", "http_proxy", "all_proxy", "ALL_PROXY")}
-    e.update(LC_ALL="C.UTF-8", TZ="UTC", TERM="xterm", **more)
+    e.update({"LC_ALL": "C.UTF-8", "TZ": "UTC", "TERM": "xterm", **more})
     return e
 
 
@@ -173,7 +173,7 @@ class Reading(unittest.TestCase):
                 self.assertIn('Did you mean "web.service"?', error(r))
 
     def test_decisions(self):
-        answer = {"decisions": [data.DECISION], "oldest": 1, "newest": 41, "next_since": 41, "gap": False}
+        answer = {"decisions": [data.DECISION], "oldest": 1, "next_since": 41, "gap": False}
         with FakeDaemon({"GET /v1/decisions?limit=20": answer, "GET /v1/decisions?since=5&group=web.service&limit=3": answer}) as d:
             r = ctl("decisions", socket=d.socket)
             self.assertIn("web.service raised the quota", text(r))
@@ -183,26 +183,26 @@ class Reading(unittest.TestCase):
                 self.assertEqual(ctl("decisions", *wrong, socket=d.socket).returncode, 6)
 
     def test_follow_resumes(self):
-        kept = {"decisions": [], "oldest": 1, "newest": 40, "next_since": 40, "gap": False}
-        more = dict(data.DECISION, sequence=42, unit="second.service")
-        streams = [b"id: 41\nevent: decision\ndata: " + json.dumps(data.DECISION).encode() + b"\n\n",
-                   b": heartbeat\n\nid: 1\r\nevent: decision\r\ndata: " + json.dumps(more).encode() + b"\r\n\r\n"
-                   b"event: gap\ndata: {\"oldest\": 50, \"missed\": 7}\n\n"]
+        def event(id, sequence, unit, end="\n"):
+            lines = [f"id: {id}", "event: decision", "data: " + json.dumps(dict(data.DECISION, sequence=sequence, unit=unit)), "", ""]
+            return end.join(lines).encode()
+
+        kept = {"decisions": [dict(data.DECISION, sequence=40, unit="kept.service")], "oldest": 1, "next_since": 40, "gap": False}
+        gap = b'event: gap\ndata: {"oldest": 1}\n\n'
+        streams = [b"retry: 2000\n\n" + gap + event("a-40", 40, "kept.service") + event("a-41", 41, "first.service"),
+                   b": still here\n\n" + gap + event("b-1", 1, "second.service", "\r\n")]
         asked = []
         with FakeDaemon({"GET /v1/decisions?limit=20": kept}) as d:
             def events(_):
                 asked.append(d.headers["GET /v1/events"].get("Last-Event-ID"))
-                if len(asked) > 2:
-                    return 400, problem("invalid", 400, "enough")
-                return streams[len(asked) - 1]
+                return streams[len(asked) - 1] if len(asked) <= len(streams) else (400, problem("invalid", 400, "enough"))
             d.answers["GET /v1/events"] = events
             r = ctl("decisions", "--follow", socket=d.socket)
         self.assertEqual(r.returncode, 6)
-        self.assertIn("web.service raised", text(r))
-        self.assertIn("second.service raised", text(r))
-        self.assertIn("7 decisions are no longer kept", text(r))
-        self.assertEqual(asked[0], "40", "goes on where the list ended")
-
+        for unit in ("kept", "first", "second"):
+            self.assertEqual(text(r).count(f"{unit}.service raised"), 1, text(r))
+        self.assertEqual(text(r).count("were missed"), 1, "only the gap of the restart is one")
+        self.assertEqual(asked, ["0", "a-41", "b-1"])
 
 class Changing(unittest.TestCase):
     ASSIGNMENT = {"unit": "web.service", "class": "batch", "owner": "api", "force": False, "overrides": {}, "expires_at": None,
@@ -419,7 +419,7 @@ class Terminals(unittest.TestCase):
         decision = dict(data.DECISION, text=self.EVIL, unit=self.EVIL)
         return {LIST: {"groups": [evil], "next": None}, ALL: {"groups": [evil], "next": None}, "GET /v1/groups/unit/web.service": evil,
                 "GET /v1/explain?unit=web.service": dict(data.EXPLAIN, group=evil, decisions=[decision], affected_siblings=[self.EVIL]),
-                "GET /v1/decisions?limit=20": {"decisions": [decision], "oldest": 1, "newest": 1, "next_since": 1, "gap": False},
+                "GET /v1/decisions?limit=20": {"decisions": [decision], "oldest": 1, "next_since": 1, "gap": False},
                 "GET /v1/status": dict(data.STATUS, pending=[dict(data.STATUS["pending"][0], unit=self.EVIL, pending=self.EVIL)]),
                 "GET /v1/assignments": {"assignments": [dict(Changing.ASSIGNMENT, unit=self.EVIL, by=self.EVIL)]},
                 "PUT /v1/assignments/unit/web.service": (409, problem("protected", 409, self.EVIL, errors=[{"pointer": self.EVIL, "message": self.EVIL, "value": self.EVIL}]))}
@@ -463,6 +463,136 @@ class Terminals(unittest.TestCase):
             self.assertIn(name, text(ctl("list", socket=d.socket)), "a pipe gets it whole")
             lines = on_terminal(["list"], d.socket, columns=80, env={"NO_COLOR": "1"}).decode().split("\r\n")
             self.assertTrue(all(len(line) <= 80 for line in lines), lines)
+
+
+class Live(unittest.TestCase):
+    """top on a terminal: keys, and the terminal as it was afterwards."""
+
+    def start(self, socket, *arguments, columns=80):
+        import fcntl
+        import struct
+        import termios
+
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 12, columns, 0, 0))
+        self.before = termios.tcgetattr(slave)
+        self.process = subprocess.Popen([CTL, "top", "-d", "200ms", *arguments], env=environment(CPUCLASS_SOCKET=socket, NO_COLOR="1"), stdin=slave, stdout=slave,
+                                        stderr=slave, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.slave = slave
+        self.got = b""
+
+    def wait_for(self, part, after=0):
+        import select
+        import time
+
+        end = time.monotonic() + 20
+        while part not in self.got[after:]:
+            self.assertLess(time.monotonic(), end, f"{part!r} did not come: {self.got[after:]!r}")
+            if select.select([self.master], [], [], 0.1)[0]:
+                self.got += os.read(self.master, 65536)
+
+    def press(self, keys):
+        after = len(self.got)
+        os.write(self.master, keys)
+        return after
+
+    def finish(self, code=0):
+        import termios
+
+        self.wait_for(b"\x1b[?1049l")
+        self.assertEqual(self.process.wait(timeout=20), code)
+        self.assertEqual(termios.tcgetattr(self.slave), self.before, "the terminal is as it was")
+        self.assertIn(b"\x1b[?25h", self.got, "the cursor is back")
+        os.close(self.slave)
+        os.close(self.master)
+
+    def answers(self):
+        rows = [data.group(unit=f"unit-{i}.service", cgroup=f"/system.slice/unit-{i}.service", last_decision=None) for i in range(30)]
+        return {LIST: {"groups": rows, "next": None}, "GET /v1/status": data.STATUS}
+
+    def test_keys(self):
+        with FakeDaemon(self.answers()) as d:
+            self.start(d.socket, "--sort", "name")
+            self.wait_for(b"unit-0.service")
+            self.wait_for(b"30 rows by name")
+            self.wait_for(b"rows by pressure", self.press(b"p"))
+            self.wait_for(b"every 400ms", self.press(b"+"))
+            self.wait_for(b">unit-1.service", self.press(b"n\x1b[B"))
+            self.wait_for(b"unit-9.service", self.press(b"\x1b[F"))
+            self.wait_for(b"Filter: unit-2", self.press(b"/unit-2"))
+            self.wait_for(b"11 rows", self.press(b"\r"))
+            self.wait_for(b"30 rows", self.press(b"\x1b"))
+            self.wait_for(b"standing still", self.press(b" "))
+            self.press(b"q")
+            self.finish()
+
+    def test_signals(self):
+        import signal
+
+        with FakeDaemon(self.answers()) as d:
+            for n in (signal.SIGTERM, signal.SIGINT):
+                self.start(d.socket)
+                self.wait_for(b"unit-0.service")
+                self.process.send_signal(n)
+                self.finish()
+
+    def test_resize_and_iterations(self):
+        import fcntl
+        import signal
+        import struct
+        import termios
+
+        with FakeDaemon(self.answers()) as d:
+            self.start(d.socket, "-n", "20")
+            self.wait_for(b"GROUP")
+            after = len(self.got)
+            fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 12, 200, 0, 0))
+            self.process.send_signal(signal.SIGWINCH)
+            self.wait_for(b"LAST ACTION", after)
+            self.finish()
+
+    def test_daemon_goes_and_comes(self):
+        with FakeDaemon(self.answers()) as d:
+            self.start(d.socket)
+            self.wait_for(b"unit-0.service")
+            after = len(self.got)
+            d.answers["GET /v1/status"] = (503, problem("resources", 503, "no"))
+            self.wait_for(b"trying again", after)
+            d.answers["GET /v1/status"] = data.STATUS
+            after = len(self.got)
+            self.wait_for(b"cpuclassd 0.1.0", after)
+            self.press(b"q")
+            self.finish()
+
+    def test_batch(self):
+        with FakeDaemon(self.answers()) as d:
+            r = ctl("top", socket=d.socket)
+            self.assertEqual(r.returncode, 0)
+            self.assertEqual(len(text(r).splitlines()), 32, "one look in a pipe")
+            r = ctl("top", "-b", "-n", "2", "-d", "100ms", "--filter", "unit-7", socket=d.socket)
+            self.assertEqual(text(r).count("unit-7.service"), 2)
+            self.assertNotIn("\x1b", text(r))
+            r = ctl("top", "-n", "2", "-d", "100ms", "--json", socket=d.socket)
+            decoder, rest, n = json.JSONDecoder(), text(r), 0
+            while rest.strip():
+                _, end = decoder.raw_decode(rest.lstrip())
+                rest = rest.lstrip()[end:]
+                n += 1
+            self.assertEqual(n, 2)
+            for wrong in (("-d", "1ms"), ("-n", "0"), ("--sort", "cpuu"), ("--filter", "x" * 200)):
+                self.assertEqual(ctl("top", *wrong, socket=d.socket).returncode, 6)
+        self.assertEqual(ctl("top", socket="/none").returncode, 5)
+
+
+class Locales(unittest.TestCase):
+    def test_without_utf8(self):
+        with FakeDaemon({LIST: {"groups": [data.group(unit="m\u06db\U0001f600.service")], "next": None}}) as d:
+            r = ctl("list", socket=d.socket, env={"LC_ALL": "C"})
+            self.assertTrue(r.stdout.isascii())
+            self.assertIn("m\\u06db\\U0001f600.service", text(r))
+            got = on_terminal(["list", "--json"], d.socket, env={"LC_ALL": "C"})
+            self.assertTrue(got.isascii())
+            self.assertEqual(json.loads(got.decode())["groups"][0]["unit"], "m\u06db\U0001f600.service")
 
 
 if __name__ == "__main__":

@@ -143,31 +143,32 @@ static bool file_exists(int dir_fd, const char *name) {
 }
 
 /* The files of one group that has the controller speak for all. */
-static void probe_cpu_files(int dir_fd, GroupProbe *p) {
+static void probe_cpu_files(int dir_fd, HostFacts *h) {
+        static const struct {
+                FactId id;
+                const char *file;
+        } files[] = {
+                { FACT_BURST, "cpu.max.burst" },
+                { FACT_LATENCY_NICE_FILE, "cpu.latency.nice" },
+                { FACT_CORE_TAG_FILE, "cpu.core_tag" },
+        };
         char text[1024];
         CpuStat stat;
         ssize_t n;
 
-        if (file_exists(dir_fd, "cpu.max.burst"))
-                set_yes(p->h, FACT_BURST);
-        else
-                set_fact(p->h, FACT_BURST, FACT_NO, "groups have no cpu.max.burst file");
-        if (file_exists(dir_fd, "cpu.latency.nice"))
-                set_yes(p->h, FACT_LATENCY_NICE_FILE);
-        else
-                set_fact(p->h, FACT_LATENCY_NICE_FILE, FACT_NO, "groups have no cpu.latency.nice file");
-        if (file_exists(dir_fd, "cpu.core_tag"))
-                set_yes(p->h, FACT_CORE_TAG_FILE);
-        else
-                set_fact(p->h, FACT_CORE_TAG_FILE, FACT_NO, "groups have no cpu.core_tag file");
+        for (size_t i = 0; i < ELEMENTSOF(files); i++)
+                if (file_exists(dir_fd, files[i].file))
+                        set_yes(h, files[i].id);
+                else
+                        set_fact(h, files[i].id, FACT_NO, "groups have no %s file", files[i].file);
 
         n = cgroup_read_file(dir_fd, "cpu.stat", text, sizeof(text));
         if (n < 0 || cpu_stat_parse(text, (size_t) n, &stat) < 0)
-                set_fact(p->h, FACT_BANDWIDTH_LOSS, FACT_UNKNOWN, "cpu.stat can't be read");
+                set_fact(h, FACT_BANDWIDTH_LOSS, FACT_UNKNOWN, "cpu.stat can't be read");
         else if (stat.has_loss)
-                set_yes(p->h, FACT_BANDWIDTH_LOSS);
+                set_yes(h, FACT_BANDWIDTH_LOSS);
         else
-                set_fact(p->h, FACT_BANDWIDTH_LOSS, FACT_NO, "cpu.stat has no bw_parked_usec and bw_lost_usec");
+                set_fact(h, FACT_BANDWIDTH_LOSS, FACT_NO, "cpu.stat has no bw_parked_usec and bw_lost_usec");
 }
 
 /* Groups of the first level are enough: the controller is on there, or nowhere below. */
@@ -181,13 +182,14 @@ static int probe_group(const char *path, int dir_fd, uint64_t inode, void *userd
         p->any = true;
         if (!p->with_cpu && file_exists(dir_fd, "cpu.max")) {
                 p->with_cpu = true;
-                probe_cpu_files(dir_fd, p);
+                probe_cpu_files(dir_fd, p->h);
         }
         return p->with_cpu && p->pressure_done ? -ECANCELED : 1;
 }
 
+static const FactId of_cpu[] = { FACT_BURST, FACT_LATENCY_NICE_FILE, FACT_CORE_TAG_FILE, FACT_BANDWIDTH_LOSS };
+
 static void probe_cgroups(const char *sysroot, const CgroupRoot *root, HostFacts *h) {
-        static const FactId of_cpu[] = { FACT_BURST, FACT_LATENCY_NICE_FILE, FACT_CORE_TAG_FILE, FACT_BANDWIDTH_LOSS };
         GroupProbe p = { .h = h };
 
         if (!root) {
@@ -306,13 +308,29 @@ static void probe_schedstats(const char *sysroot, HostFacts *h) {
                 set_fact(h, FACT_SCHEDSTATS, FACT_NO, "kernel.sched_schedstats is %.8s", text);
 }
 
-static void lower(HostFacts *h, FactId id, const char *name) {
+static void lower(HostFacts *h, FactId id) {
         if (h->facts[id].state == FACT_YES)
-                set_fact(h, id, FACT_NOT_ENFORCED, "the sched_ext scheduler %s runs", name);
+                set_fact(h, id, FACT_NOT_ENFORCED, "the sched_ext scheduler %s runs", h->sched_ext_name);
+}
+
+/* What works may not be enforced while a sched_ext scheduler runs. */
+static void lower_for_sched_ext(HostFacts *h) {
+        if (!h->sched_ext_name[0])
+                return;
+        /* Cookies next to it have hung hosts, whatever it schedules. */
+        lower(h, FACT_CORE_SCHEDULING);
+        lower(h, FACT_CORE_TAG_FILE);
+        /* One that has only the threads that asked for it leaves the rest to the fair class. */
+        if (h->sched_ext_partial)
+                return;
+        lower(h, FACT_CPU_CONTROLLER);
+        lower(h, FACT_BURST);
+        lower(h, FACT_EEVDF_SLICE);
+        lower(h, FACT_LATENCY_NICE_FILE);
 }
 
 static void probe_sched_ext(const char *sysroot, HostFacts *h) {
-        char state[32], partial[16];
+        char state[32], switch_all[16];
 
         /* No such directory: a kernel without sched_ext. The states are those of kernel/sched/ext.c scx_enable_state_str. */
         if (read_text(sysroot, "/sys/kernel/sched_ext/state", state, sizeof(state)) < 0 || streq(state, "disabled")) {
@@ -321,18 +339,24 @@ static void probe_sched_ext(const char *sysroot, HostFacts *h) {
         }
         if (read_text(sysroot, "/sys/kernel/sched_ext/root/ops", h->sched_ext_name, sizeof(h->sched_ext_name)) <= 0)
                 (void) snprintf(h->sched_ext_name, sizeof(h->sched_ext_name), "(%.16s)", state);
+        h->sched_ext_partial = read_text(sysroot, "/sys/kernel/sched_ext/switch_all", switch_all, sizeof(switch_all)) >= 0 && streq(switch_all, "0");
         set_fact(h, FACT_SCHED_EXT_OFF, FACT_NOT_ENFORCED, "the sched_ext scheduler %s runs", h->sched_ext_name);
+        lower_for_sched_ext(h);
+}
 
-        /* Cookies next to it have hung hosts, whatever it schedules. */
-        lower(h, FACT_CORE_SCHEDULING, h->sched_ext_name);
-        lower(h, FACT_CORE_TAG_FILE, h->sched_ext_name);
-        /* With switch_all = 0 it has only the threads that asked for it; the fair class schedules the rest as ever. */
-        if (read_text(sysroot, "/sys/kernel/sched_ext/switch_all", partial, sizeof(partial)) >= 0 && streq(partial, "0"))
-                return;
-        lower(h, FACT_CPU_CONTROLLER, h->sched_ext_name);
-        lower(h, FACT_BURST, h->sched_ext_name);
-        lower(h, FACT_EEVDF_SLICE, h->sched_ext_name);
-        lower(h, FACT_LATENCY_NICE_FILE, h->sched_ext_name);
+bool host_probe_group(int dir_fd, HostFacts *facts) {
+        FactState before[ELEMENTSOF(of_cpu)];
+        bool changed = false;
+
+        if (!file_exists(dir_fd, "cpu.max"))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(of_cpu); i++)
+                before[i] = facts->facts[of_cpu[i]].state;
+        probe_cpu_files(dir_fd, facts);
+        lower_for_sched_ext(facts);
+        for (size_t i = 0; i < ELEMENTSOF(of_cpu); i++)
+                changed |= before[i] != facts->facts[of_cpu[i]].state;
+        return changed;
 }
 
 void host_probe(const char *sysroot, const CgroupRoot *root, HostFacts *ret) {

@@ -37,12 +37,17 @@ typedef struct HostFacts {
         uint64_t bandwidth_slice_usec; /* kernel.sched_cfs_bandwidth_slice_us; 0 unknown */
         char kernel_release[96];
         char boot_id[40];
-        char sched_ext_name[64];
+        char sched_ext_name[64];       /* "" when none runs */
+        bool sched_ext_partial;        /* it has only the threads that asked for it */
 } HostFacts;
 
 /* Probes all. sysroot is "" on a real host, a directory with a fake /proc and /sys for tests (then the probes by system call are skipped and stay
  * unknown). root may be NULL when there is no cgroup2 mount. Never fails: what can't be found out is FACT_UNKNOWN or FACT_NO with a reason. */
 void host_probe(const char *sysroot, const CgroupRoot *root, HostFacts *ret);
+
+/* The facts that only a group with the cpu controller on can tell (burst, latency nice file, core tag file, bandwidth loss): where no group had it at the probe,
+ * they are unknown until the manager shows one. dir_fd is such a group's directory; without cpu.max in it nothing changes. Returns whether a fact changed. */
+bool host_probe_group(int dir_fd, HostFacts *facts);
 
 /* Name as in the API ("eevdf_slice"), what is lost without it and what would bring it (for doctor; constant strings). */
 const char *fact_name(FactId id);

@@ -120,28 +120,42 @@ static int absolute(const char *path, char ret[static PATH_MAX]) {
         return 0;
 }
 
-/* A controller that is on from the mount down to the deepest existing group of the path (the root has them all); cpu if possible, since that is what pools are
- * for. */
-static int choose_controller(const CgroupRoot *root, const char *path, const char **ret) {
-        static const char *const controllers[] = { "cpu", "pids", "memory", "io", "cpuset", "hugetlb", "rdma", "misc" };
-        _cleanup_close_ int fd = -1;
-        char level[PATH_MAX], text[1024];
-        ssize_t n;
+/* Opens the deepest existing group of a path. */
+static int open_deepest(const CgroupRoot *root, const char *path, bool *ret_is_root) {
+        char level[PATH_MAX];
 
         (void) snprintf(level, sizeof(level), "%s", path);
         for (;;) {
-                char *slash = strrchr(level, '/');
+                int fd = cgroup_open(root, level);
+                bool is_root = streq(level, "/");
+                char *slash;
 
-                fd = cgroup_open(root, level);
-                if (fd != -ENOENT)
-                        break;
-                if (slash == level && !level[1])
-                        return -ENOENT;
+                if (fd >= 0)
+                        *ret_is_root = is_root;
+                if (fd != -ENOENT || is_root)
+                        return fd;
+                slash = strrchr(level, '/');
                 slash[slash == level] = 0;
         }
-        if (fd < 0)
-                return fd;
-        n = read_controllers(fd, text, sizeof(text));
+}
+
+/* Groups below one that has processes of its own would come out as "domain invalid" and take no process (cgroup-v2.rst, "Threads"). */
+static int check_no_processes(int dir_fd) {
+        char text[64];
+        ssize_t n = cgroup_read_file(dir_fd, "cgroup.procs", text, sizeof(text));
+
+        if (n > 0 || n == -E2BIG || n == -EOPNOTSUPP)
+                return -EBUSY;
+        return (int) n;
+}
+
+/* A controller of those that are on in a group; cpu if possible, since that is what pools are for. */
+static int choose_controller(const CgroupRoot *root, int dir_fd, const char **ret) {
+        static const char *const controllers[] = { "cpu", "pids", "memory", "io", "cpuset", "hugetlb", "rdma", "misc" };
+        char text[1024];
+        ssize_t n;
+
+        n = read_controllers(dir_fd, text, sizeof(text));
         if (n < 0)
                 return (int) n;
         for (size_t i = 0; i < ELEMENTSOF(controllers); i++)
@@ -152,14 +166,14 @@ static int choose_controller(const CgroupRoot *root, const char *path, const cha
         return -EOPNOTSUPP;
 }
 
-/* The library's object for a path with one controller. To create, that one is switched on; else it is only how the library finds the hierarchy, and any will
- * do (choose_at "/"). */
-static int make_handle(const CgroupRoot *root, const char *path, const char *choose_at, struct cgroup **ret) {
+/* The library's object for a path with one controller, one that is on in the group dir_fd. To create, it is switched on below that; else it is only how the
+ * library finds the hierarchy, and the root's will do. */
+static int make_handle(const CgroupRoot *root, const char *path, int dir_fd, struct cgroup **ret) {
         _cleanup_(free_cgroup) struct cgroup *c = NULL;
         const char *controller;
         int r;
 
-        r = choose_controller(root, choose_at, &controller);
+        r = choose_controller(root, dir_fd, &controller);
         if (r < 0)
                 return r;
         c = cgroup_new_cgroup(path + 1);
@@ -185,7 +199,8 @@ static int prepare(const char *path, char absolute_path[static PATH_MAX], Cgroup
 int pool_create_group(const char *path) {
         _cleanup_(cgroup_root_close) CgroupRoot root = { .fd = -1 };
         _cleanup_(free_cgroup) struct cgroup *c = NULL;
-        _cleanup_close_ int fd = -1;
+        _cleanup_close_ int fd = -1, above = -1;
+        bool is_root = false;
         char full[PATH_MAX];
         int r, e;
 
@@ -197,7 +212,15 @@ int pool_create_group(const char *path) {
                 return -EEXIST;
         if (fd != -ENOENT)
                 return fd;
-        r = make_handle(&root, full, full, &c);
+        above = open_deepest(&root, full, &is_root);
+        if (above < 0)
+                return above;
+        if (!is_root) {
+                r = check_no_processes(above);
+                if (r < 0)
+                        return r;
+        }
+        r = make_handle(&root, full, above, &c);
         if (r < 0)
                 return r;
         errno = 0;
@@ -227,7 +250,7 @@ int pool_move(const char *path, pid_t pid) {
         fd = cgroup_open(&root, full);
         if (fd < 0)
                 return fd;
-        r = make_handle(&root, full, "/", &c);
+        r = make_handle(&root, full, root.fd, &c);
         if (r < 0)
                 return r;
         e = cgroup_attach_task_pid(c, pid);
@@ -292,7 +315,7 @@ int pool_delete_group(const char *path) {
         for (size_t i = list.n; i-- > 0;) {
                 _cleanup_(free_cgroup) struct cgroup *c = NULL;
 
-                r = make_handle(&root, list.paths[i], "/", &c);
+                r = make_handle(&root, list.paths[i], root.fd, &c);
                 if (r < 0)
                         return r;
                 r = to_errno(cgroup_delete_cgroup_ext(c, CGFLAG_DELETE_EMPTY_ONLY));

@@ -186,6 +186,26 @@ static void test_controller_off(void **state) {
         assert_fact(&f, FACT_CPU_CONTROLLER, FACT_YES, NULL);
         assert_fact(&f, FACT_BURST, FACT_UNKNOWN, "on");
         assert_fact(&f, FACT_LATENCY_NICE_FILE, FACT_UNKNOWN, "on");
+        /* One that the manager shows settles it. */
+        {
+                int fd = cgroup_open(&h->root, "/system.slice");
+
+                assert_true(fd >= 0);
+                assert_false(host_probe_group(fd, &f));
+                assert_fact(&f, FACT_BURST, FACT_UNKNOWN, "on");
+                put_file(h->directory, "tree/system.slice/cpu.max", "max 100000\n");
+                put_file(h->directory, "tree/system.slice/cpu.max.burst", "0\n");
+                assert_true(host_probe_group(fd, &f));
+                assert_fact(&f, FACT_BURST, FACT_YES, NULL);
+                assert_fact(&f, FACT_LATENCY_NICE_FILE, FACT_NO, "cpu.latency.nice");
+                assert_false(host_probe_group(fd, &f));
+                strcpy(f.sched_ext_name, "x");
+                assert_true(host_probe_group(fd, &f));
+                assert_fact(&f, FACT_BURST, FACT_NOT_ENFORCED, "x");
+                close(fd);
+                remove_file(h, "tree/system.slice/cpu.max");
+                remove_file(h, "tree/system.slice/cpu.max.burst");
+        }
         /* Another group has it. */
         put_file(h->directory, "tree/a/cpu.max", "max 100000\n");
         f = probe(h);

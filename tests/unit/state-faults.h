@@ -16,7 +16,7 @@ static char scratch_path[64];
 /* An empty directory; returns its descriptor. In memory where that is possible: these tests sync thousands of times, and a death of the
  * process does not lose what the kernel has. */
 static int scratch_open(void) {
-        strcpy(scratch_path, access("/dev/shm", W_OK) == 0 ? "/dev/shm/cpuclass-test-XXXXXX" : "/tmp/cpuclass-test-XXXXXX");
+        strcpy(scratch_path, access("/dev/shm", W_OK) == 0 ? "/dev/shm/cpuclass-state-XXXXXX" : "/tmp/cpuclass-state-XXXXXX");
         if (!mkdtemp(scratch_path))
                 return -errno;
         return open(scratch_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -95,6 +95,7 @@ struct Request {
         size_t n_params;
         bool started, dispatched;
         bool has_body;               /* headers announce one */
+        bool must_close;             /* malformed: no further request on this connection */
         char *body;
         size_t body_size, body_capacity, body_discarded;
         bool body_too_big;
@@ -124,6 +125,11 @@ char *uri_encode(const char *s);
 /* Opaque page tokens: base64url of a path. */
 char *token_encode(const char *s);
 int token_decode(const char *s, char **ret);
+
+/* ---- strict.c ---- */
+/* Whether the library's raw block of a request's head (its separators NULs) is nothing but lines of the right form. target and version are what the
+ * library made of the first line; version points into the block. */
+bool head_is_strict(const char *head, size_t size, const char *target, const char *version);
 
 /* ---- auth.c ---- */
 int peer_read(int fd, Peer *ret);

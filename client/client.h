@@ -29,7 +29,7 @@ typedef struct Client {
 typedef struct Verb {
         const char *name;
         const char *arguments; /* for the usage line: "TARGET CLASS"; NULL none */
-        const char *summary;   /* one line of `cpuclassctl --help` */
+        const char *summary;   /* one line of `cpuclassctl --help`; NULL: not shown there */
         const char *help;      /* what `cpuclassctl VERB --help` says below its usage line */
         int (*run)(Client *c, const struct Verb *verb, int argc, char **argv); /* argv[0] is the verb's name; returns an ExitCode */
 } Verb;

@@ -12,7 +12,8 @@ static void help(void) {
         (void) puts("cpuclassctl [--json] [--socket PATH] VERB [ARGUMENT...]\n\n"
                     "Service classes for the CPU use of units, cgroups and pods.\n");
         for (const Verb *v = verbs; v->name; v++)
-                (void) printf("  %-12s %s\n", v->name, v->summary);
+                if (v->summary)
+                        (void) printf("  %-12s %s\n", v->name, v->summary);
         (void) puts("\n"
                     "  cpuclassctl VERB --help says more about a verb.\n\n"
                     "GROUP and TARGET: a unit (nginx, web.slice), a cgroup path (/system.slice/...),\n"

@@ -124,7 +124,7 @@ const Verb *verb_find(const char *name) {
         for (const Verb *v = verbs; v->name; v++) {
                 if (streq(v->name, name))
                         return v;
-                if (n < ELEMENTSOF(names))
+                if (v->summary && n < ELEMENTSOF(names))
                         names[n++] = v->name;
         }
         complain("unknown verb \"%s\"", name);

@@ -21,5 +21,6 @@ const Verb verbs[] = {
         { "restore", NULL, "Put every original value back", help_restore, verb_restore },
         { "policy", "check|reload|show [FILE...]", "Check, reload or show the policy", help_policy, verb_policy },
         { "doctor", NULL, "What this host can do, and what is wrong", help_doctor, verb_doctor },
+        { "complete", "WHAT [PREFIX]", NULL, help_complete, verb_complete }, /* for shells: not in the help */
         {},
 };

@@ -25,3 +25,4 @@ VERB(resume);
 VERB(restore);
 VERB(policy);
 VERB(doctor);
+VERB(complete);

@@ -3,6 +3,7 @@
 /* The few helpers that every room uses: cleanup attributes, string comparison, bounds. */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -161,8 +161,20 @@ static int remember_unit(Manager *m, const UnitInfo *unit, bool weight, const Ba
         LedgerRecord record = { .kind = kind, .key = unit->id, .original = *owner, .written = *asked, .written_number = 100 };
         _cleanup_free_ char *path = NULL, *content = NULL, *period_path = NULL, *period_content = NULL;
 
-        if (ledger_find(m->ledger, kind, unit->id, 0, 0, 0))
-                return 0;
+        const LedgerRecord *old = ledger_find(m->ledger, kind, unit->id, 0, 0, 0);
+
+        if (old) {
+                /* Until systemd has answered and the new content is noted, a drop-in that says the new value is ours. */
+                _cleanup_free_ char *original_text = old->original_text ? strdup(old->original_text) : NULL;
+                _cleanup_free_ char *period_original = old->period_original_text ? strdup(old->period_original_text) : NULL;
+
+                if ((old->original_text && !original_text) || (old->period_original_text && !period_original))
+                        return -ENOMEM;
+                record.original = old->original;
+                record.original_text = original_text;
+                record.period_original_text = period_original;
+                return ledger_put(m->ledger, &record, 1);
+        }
         if (units_read_dropin(unit->id, weight ? "CPUWeight" : "CPUQuota", &path, &content) >= 0) {
                 record.dropin_path = path;
                 record.original_text = content;

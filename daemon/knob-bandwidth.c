@@ -199,6 +199,8 @@ void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
                 return;
         }
         b->controller_off = false;
+        if (m->host.facts[FACT_BURST].state == FACT_UNKNOWN && host_probe_group(fd, &m->host))
+                log_fields(LOG_INFO, MESSAGE_HOST_FACT, "The first group with the cpu controller: its files are known now", NULL);
         b->observed = live;
         b->has_observed = true;
         record = ledger_find(m->ledger, LEDGER_BANDWIDTH, g->path, g->inode, 0, 0);

@@ -110,9 +110,18 @@ struct Request {
         unsigned success_status;     /* of the PUT whose effect is waited for */
 };
 
-/* ---- server.c ---- */
+/* ---- request.c: the library's callbacks, and the end of waiting ---- */
+void *request_on_uri(void *userdata, const char *uri, struct MHD_Connection *connection);
+size_t request_on_unescape(void *userdata, struct MHD_Connection *connection, char *s);
+enum MHD_Result request_on_data(void *userdata, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
+                                const char *data, size_t *data_size, void **request);
+void request_on_completed(void *userdata, struct MHD_Connection *connection, void **request, enum MHD_RequestTerminationCode code);
 /* A handler that answers later calls nothing and returns 1; who answers it then fills the reply and calls this. */
 void request_resume(Request *r);
+/* Ends a request: whoever holds a pointer to it is told. NULL is fine; returns NULL. */
+Request *request_free(Request *r);
+
+/* ---- server.c ---- */
 /* Makes the loop call MHD_run() soon. */
 void server_kick(ApiServer *s);
 

@@ -2,6 +2,7 @@
 /* Answers that come later, events as they happen, and who may do what. */
 
 #include <grp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -379,6 +380,56 @@ static void test_peer_credentials(void **state) {
         }
 }
 
+/* One user's connections leave room for others; root's are not counted against it. */
+static void test_connections_of_one_user(void **state) {
+        Harness *h = *state;
+        unsigned statuses[2];
+        pid_t pid;
+        int pipes[2];
+        char c;
+        Answer a;
+
+        if (geteuid() != 0)
+                skip();
+        assert_int_equal(chmod(h->directory, 0755), 0);
+        assert_int_equal(chmod(h->socket, 0666), 0);
+        assert_int_equal(pipe(pipes), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                if (setresuid(65534, 65534, 65534) < 0)
+                        _exit(1);
+                for (int i = 0; i < 3; i++) {
+                        struct sockaddr_un un = { .sun_family = AF_UNIX };
+                        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+                        strcpy(un.sun_path, h->socket);
+                        if (connect(fd, (struct sockaddr *) &un, sizeof(un)) < 0)
+                                _exit(1);
+                }
+                if (write(pipes[1], "x", 1) != 1)
+                        _exit(1);
+                (void) pause();
+                _exit(0);
+        }
+        assert_true(pump(h, pipes[0], 5 * USEC_PER_SEC));
+        assert_int_equal(read(pipes[0], &c, 1), 1);
+        (void) pump(h, -1, 20000);
+        ask_as(h, 65534, 65534, (gid_t) -1, statuses);
+        assert_int_equal(statuses[0], 503);
+        ask_as(h, 65533, 65534, (gid_t) -1, statuses);
+        assert_int_equal(statuses[0], 200);
+        for (int i = 0; i < 5; i++) {
+                a = ask(h, "GET", "/livez", NULL);
+                check_status(&a, 200);
+                answer_clear(&a);
+        }
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        (void) close(pipes[0]);
+        (void) close(pipes[1]);
+}
+
 static void test_socket(void **state) {
         Harness *h = *state;
         ApiServer *second = NULL;
@@ -447,7 +498,7 @@ int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(test_wait), T(test_wait_and_end), T(test_restore), T(test_restore_and_end), T(test_events), T(test_slow_subscriber), T(test_subscriber_limit),
-                T(test_rights), T(test_peer_credentials), T(test_socket), T(test_activation),
+                T(test_rights), T(test_peer_credentials), T(test_connections_of_one_user), T(test_socket), T(test_activation),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

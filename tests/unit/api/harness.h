@@ -240,6 +240,27 @@ static inline Answer raw(Harness *h, const char *request) {
         return a;
 }
 
+/* Where CPUCLASS_RECORD names a file, each request and its answer goes there as a line of JSON: check-openapi.py holds them against the reference. */
+static inline void record(const char *method, const char *target, const char *body, const Answer *a) {
+        const char *file = getenv("CPUCLASS_RECORD");
+        const char *type = a->head ? strcasestr(a->head, "\r\nContent-Type: ") : NULL;
+        json_t *o;
+        FILE *f;
+
+        if (!file || a->status == 0)
+                return;
+        o = json_pack("{s:s%, s:s%, s:s*, s:i, s:s%, s:O*}", "method", method, strlen(method), "target", target, strcspn(target, "\x80\xff"), "request", body, "status", (int) a->status,
+                      "type", type ? type + 16 : "", type ? strcspn(type + 16, "\r;") : (size_t) 0, "answer", a->json);
+        f = fopen(file, "ae");
+        assert_non_null(f);
+        if (o) {
+                assert_int_equal(json_dumpf(o, f, JSON_COMPACT), 0);
+                (void) fputc('\n', f);
+        }
+        json_decref(o);
+        assert_int_equal(fclose(f), 0);
+}
+
 /* The usual kind of request; headers are whole lines with CRLF, body may be NULL. */
 static inline Answer ask_with(Harness *h, const char *method, const char *target, const char *headers, const char *body) {
         _cleanup_free_ char *request = NULL;
@@ -253,6 +274,7 @@ static inline Answer ask_with(Harness *h, const char *method, const char *target
                 assert_true(asprintf(&request, "%s %s HTTP/1.1\r\nHost: x\r\n%s\r\n", method, target, headers) > 0);
         (void) say(h, fd, request);
         a = hear_kind(h, fd, streq(method, "HEAD"));
+        record(method, target, body, &a);
         (void) close(fd);
         return a;
 }

@@ -303,6 +303,28 @@ static void test_assignment(void **state) {
         check_problem(&a, 412, "changed");
 }
 
+/* The other kinds of targets. */
+static void test_assignment_kinds(void **state) {
+        static const char *const targets[] = { "/v1/assignments/cgroup?path=/a/b%25", "/v1/assignments/pod/0f3b2a10-1111-2222-3333-444455556666" };
+        Harness *h = *state;
+        Answer a;
+
+        for (size_t i = 0; i < ELEMENTSOF(targets); i++) {
+                a = ask(h, "PUT", targets[i], "{\"class\":\"batch\"}");
+                check_status(&a, 201);
+                answer_clear(&a);
+                a = ask(h, "GET", targets[i], NULL);
+                check_status(&a, 200);
+                assert_string_equal(text_at(&a, "class"), "batch");
+                assert_string_equal(text_at(&a, i == 0 ? "cgroup" : "pod_uid"), i == 0 ? "/a/b%" : "0f3b2a10-1111-2222-3333-444455556666");
+                answer_clear(&a);
+                a = ask(h, "DELETE", targets[i], NULL);
+                check_status(&a, 204);
+                answer_clear(&a);
+        }
+        assert_int_equal(assignments_count(h->manager->assignments), 0);
+}
+
 static void test_assignment_refused(void **state) {
         static const struct {
                 const char *target, *body;
@@ -628,7 +650,7 @@ static void test_metrics(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
-                T(test_meta), T(test_groups), T(test_strange_names), T(test_explain), T(test_assignment), T(test_assignment_refused), T(test_dry_run), T(test_owner),
+                T(test_meta), T(test_groups), T(test_strange_names), T(test_explain), T(test_assignment), T(test_assignment_kinds), T(test_assignment_refused), T(test_dry_run), T(test_owner),
                 T(test_policy), T(test_decisions), T(test_pause), T(test_pool), T(test_metrics),
         };
 

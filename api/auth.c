@@ -3,17 +3,12 @@
  * (supplementary groups), see socket(7) and unix(7). Two groups give two rights; whoever changes something, or is refused, leaves a line in the
  * journal. */
 
-#define SD_JOURNAL_SUPPRESS_LOCATION
-
 #include <grp.h>
 #include <sys/socket.h>
 #include <syslog.h>
-#include <systemd/sd-id128.h>
-#include <systemd/sd-journal.h>
 
 #include "api/internal.h"
-
-#define MESSAGE_ID_AUDIT SD_ID128_MAKE(5d, 3b, 5e, 0c, 9f, 5b, 4a, 57, 8d, 0e, 1b, a0, 5c, 25, 3e, 71)
+#include "daemon/log.h"
 
 int peer_read(int fd, Peer *ret) {
         struct ucred cred;
@@ -92,7 +87,8 @@ void peer_describe(const Peer *p, char *buffer, size_t size) {
 
 void audit_request(const Request *r, unsigned status, const char *detail) {
         const Peer *p = &r->client->peer;
-        char path[513];
+        char path[513], uid[16], gid[16], pid[16], code[8];
+        _cleanup_free_ char *message = NULL;
         size_t n = 0;
 
         for (const char *s = r->uri ? r->uri : ""; *s && n < sizeof(path) - 1; s++)
@@ -104,11 +100,14 @@ void audit_request(const Request *r, unsigned status, const char *detail) {
                                         r->server->config.audit_userdata);
                 return;
         }
-        (void) sd_journal_send("MESSAGE=API: uid %u (pid %d): %s %s: %u%s%s", p->uid, (int) p->pid, r->method, path, status, detail ? ": " : "",
-                               detail ? detail : "",
-                               "MESSAGE_ID=" SD_ID128_FORMAT_STR, SD_ID128_FORMAT_VAL(MESSAGE_ID_AUDIT),
-                               "PRIORITY=%i", status < 400 ? LOG_INFO : LOG_NOTICE,
-                               "CPUCLASS_PEER_UID=%u", p->uid, "CPUCLASS_PEER_GID=%u", p->gid, "CPUCLASS_PEER_PID=%d", (int) p->pid,
-                               "CPUCLASS_METHOD=%s", r->method, "CPUCLASS_PATH=%s", path, "CPUCLASS_STATUS=%u", status,
-                               NULL);
+        (void) snprintf(uid, sizeof(uid), "%u", p->uid);
+        (void) snprintf(gid, sizeof(gid), "%u", p->gid);
+        (void) snprintf(pid, sizeof(pid), "%d", (int) p->pid);
+        (void) snprintf(code, sizeof(code), "%u", status);
+        if (asprintf(&message, "API: uid %s (pid %s): %s %s: %s%s%s", uid, pid, r->method, path, code, detail ? ": " : "", detail ? detail : "") < 0) {
+                message = NULL;
+                return;
+        }
+        log_fields(status < 400 ? LOG_INFO : LOG_NOTICE, MESSAGE_AUDIT, message, "CPUCLASS_PEER_UID", uid, "CPUCLASS_PEER_GID", gid, "CPUCLASS_PEER_PID", pid,
+                   "CPUCLASS_METHOD", r->method, "CPUCLASS_PATH", path, "CPUCLASS_STATUS", code, NULL);
 }

@@ -36,6 +36,16 @@ static void print_verbs(const char *prefix) {
                         print_word(v->name, prefix);
 }
 
+/* Whether an option in a help text is one of the verb's: it stands in the first column of its line, which ends with two blanks. */
+static bool is_in_first_column(const char *help, const char *p) {
+        const char *line = p, *q;
+
+        while (line > help && line[-1] != '\n')
+                line--;
+        q = line + strspn(line, " ");
+        return *q == '-' && !memmem(q, (size_t) (p - q), "  ", 2);
+}
+
 /* The options that a verb's help names; it is what people are told, so nothing else is offered. */
 static void print_options(const char *verb, const char *prefix) {
         for (const Verb *v = verbs; v->name; v++) {
@@ -45,7 +55,7 @@ static void print_options(const char *verb, const char *prefix) {
                         size_t n = 2 + strspn(p + 2, "abcdefghijklmnopqrstuvwxyz-");
                         _cleanup_free_ char *word = strndup(p, n);
 
-                        if (n > 2 && (p == v->help || strchr(" \n", p[-1])))
+                        if (n > 2 && is_in_first_column(v->help, p))
                                 print_word(word, prefix);
                         p += n;
                 }

@@ -3,7 +3,7 @@
  * "NAME ok" or "NAME ERRNO". Usage: sandbox OTHER_PID GROUP, where GROUP is a group below a unit that another user was delegated. */
 
 #include <fcntl.h>
-#include <grp.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/inotify.h>
@@ -77,6 +77,13 @@ static long read_cookie(pid_t pid) {
         return r < 0 && (errno == EINVAL || errno == ENODEV) ? 0 : r;
 }
 
+static long open_beneath(const char *directory, const char *name) {
+        _cleanup_close_ int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+
+        return fd < 0 ? -1 : syscall(SYS_openat2, fd, name, &how, sizeof(how));
+}
+
 static long connect_unix(const char *path) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         union {
@@ -115,6 +122,7 @@ int main(int argc, char **argv) {
         tell("must:schedstats", read_file("/proc/sys/kernel/sched_schedstats"));
         tell("must:host-statistics", read_file("/proc/stat"));
         tell("must:unit-files", read_file("/etc/systemd/system/vm.target"));
+        tell("must:openat2", open_beneath("/sys/fs/cgroup", "system.slice"));
         tell("must:inotify", inotify_init1(IN_CLOEXEC));
         tell("must:bus", connect_unix("/run/dbus/system_bus_socket"));
 

@@ -174,10 +174,10 @@ static int answer_waited(Request *r, int error, const Group *g) {
                 group_view(s->manager, g, &v);
                 failed = failure_reason(&v);
         }
-        if (error == -ETIMEDOUT)
+        if (error == -ETIMEDOUT && g)
                 return reply_problem_with(r, 504, "not-applied-in-time", NULL, json_pack("{s:b, s:o}", "durable", 1, "group", group),
                                           "the change is stored, but the kernel did not have all of it in time");
-        if (error < 0 || failed)
+        if ((error < 0 && error != -ETIMEDOUT) || failed)
                 return reply_problem_with(r, 502, "not-applied", NULL, json_pack("{s:b, s:o, s:o}", "durable", 1, "errno", json_errno(error), "group", group),
                                           "the change is stored, but it could not be applied: %s", failed && *failed ? failed : error < 0 ? errno_word(-error, word) : "refused");
         if (deleting)
@@ -232,9 +232,13 @@ static int wait_params(Request *r, bool *ret_wait, uint64_t *ret_timeout_usec) {
 }
 
 static int wait_for(Request *r, TargetKind kind, const char *target, uint64_t timeout_usec) {
+        const Assignment *a = find_assignment(r->server, kind, target);
         uint64_t ticket = 0;
-        int k = manager_wait_applied(r->server->manager, kind, target, timeout_usec, on_applied, r, &ticket);
+        int k;
 
+        if (a && assignment_pending_reason(r->server, a))
+                return answer_waited(r, 0, NULL); /* nothing is there to wait for */
+        k = manager_wait_applied(r->server->manager, kind, target, timeout_usec, on_applied, r, &ticket);
         if (k < 0)
                 return k;
         if (r->reply.ready)

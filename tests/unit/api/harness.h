@@ -189,7 +189,7 @@ unfinished:
         return false;
 }
 
-/* Waits for one whole answer, at most five seconds. */
+/* Waits for one whole answer, at most twenty seconds. */
 static inline Answer hear_kind(Harness *h, int fd, bool no_body) {
         static char data[4 * 1024 * 1024];
         size_t size = 0, used = 0;
@@ -201,8 +201,8 @@ static inline Answer hear_kind(Harness *h, int fd, bool no_body) {
 
                 if (ended)
                         return (Answer) {};
-                if (!pump(h, fd, 5 * USEC_PER_SEC))
-                        fail_msg("no answer in five seconds; so far: %.*s", (int) size, data);
+                if (!pump(h, fd, 20 * USEC_PER_SEC))
+                        fail_msg("no answer in twenty seconds; so far: %.*s", (int) size, data);
                 n = recv(fd, data + size, sizeof(data) - size, MSG_DONTWAIT);
                 if (n < 0 && errno == EAGAIN)
                         continue;

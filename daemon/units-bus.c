@@ -94,16 +94,20 @@ void listing_check_done(Units *u) {
 }
 
 static int take_list(Units *u, sd_bus_message *m) {
-        const char *name;
+        const char *name, *load_state, *active_state;
         int r;
 
         r = sd_bus_message_enter_container(m, 'a', "(ssssssouso)");
         if (r < 0)
                 return r;
         u->generation++;
-        while ((r = sd_bus_message_read(m, "(ssssssouso)", &name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)) > 0) {
-                UnitEntry *e = entry_get(u, name);
+        while ((r = sd_bus_message_read(m, "(ssssssouso)", &name, NULL, &load_state, &active_state, NULL, NULL, NULL, NULL, NULL, NULL)) > 0) {
+                UnitEntry *e;
 
+                /* A name that some unit mentions and nothing stands behind. */
+                if (!streq(load_state, "loaded") && streq(active_state, "inactive"))
+                        continue;
+                e = entry_get(u, name);
                 if (!e)
                         continue;
                 e->generation = u->generation;

@@ -12,6 +12,7 @@ struct UnitsCall {
         void *userdata;
         sd_bus_slot *slot;
         char *id;       /* unit to look at again afterwards; NULL none */
+        char *path, *resolved_id; /* of units_resolve() */
         UnitsCall *previous, *next;
 };
 
@@ -39,6 +40,8 @@ static void call_free(UnitsCall *c) {
                 c->next->previous = c->previous;
         sd_bus_slot_unref(c->slot);
         free(c->id);
+        free(c->path);
+        free(c->resolved_id);
         free(c);
 }
 
@@ -209,25 +212,50 @@ int units_reload(Units *u, UnitsDone done, void *userdata) {
 
 /* ---- names ---- */
 
+/* Ends the call. The strings outlive it: they are not the call's. */
 static void resolve_end(UnitsCall *c, int error, const char *id, const char *load_state) {
         UnitsResolved resolved = c->resolved;
         void *userdata = c->userdata;
-        /* The call goes first: the callback may end the Units' use of it. The strings are the message's. */
+
         call_free(c);
         if (resolved)
                 resolved(error, id, load_state, userdata);
 }
 
-static int on_names(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
-        UnitsCall *c = userdata;
-        UnitInfo info = { 0 };
-        int r;
+static int resolve_get(UnitsCall *c, const char *property, sd_bus_message_handler_t fn) {
+        c->slot = sd_bus_slot_unref(c->slot);
+        return sd_bus_call_method_async(c->units->bus, &c->slot, SYSTEMD_SERVICE, c->path, "org.freedesktop.DBus.Properties", "Get", fn, c, "ss", SYSTEMD_UNIT, property);
+}
 
-        r = sd_bus_message_is_method_error(m, NULL) ? bus_error_to_errno(sd_bus_message_get_error(m)) : unit_info_read(m, &info);
-        if (r >= 0 && (!info.id || !info.load_state))
-                r = -EIO;
-        resolve_end(c, r < 0 ? r : 0, r < 0 ? NULL : info.id, r < 0 ? NULL : info.load_state);
-        unit_info_clear(&info);
+/* The string in an answer to Get, or the error. */
+static int resolve_string(sd_bus_message *m, const char **ret) {
+        if (sd_bus_message_is_method_error(m, NULL))
+                return bus_error_to_errno(sd_bus_message_get_error(m));
+        return sd_bus_message_read(m, "v", "s", ret);
+}
+
+static int on_load_state(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        UnitsCall *c = userdata;
+        char *id = TAKE_PTR(c->resolved_id);
+        const char *state = NULL;
+        int r = resolve_string(m, &state);
+
+        resolve_end(c, r < 0 ? r : 0, r < 0 ? NULL : id, state);
+        free(id);
+        return 0;
+}
+
+static int on_id(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        UnitsCall *c = userdata;
+        const char *id;
+        int r = resolve_string(m, &id);
+
+        if (r >= 0)
+                r = free_and_strdup(&c->resolved_id, id);
+        if (r >= 0)
+                r = resolve_get(c, "LoadState", on_load_state);
+        if (r < 0)
+                resolve_end(c, r, NULL, NULL);
         return 0;
 }
 
@@ -236,15 +264,14 @@ static int on_loaded(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         const char *path;
         int r;
 
-        c->slot = sd_bus_slot_unref(c->slot);
         if (sd_bus_message_is_method_error(m, NULL))
                 r = bus_error_to_errno(sd_bus_message_get_error(m));
-        else {
+        else
                 r = sd_bus_message_read(m, "o", &path);
-                if (r >= 0)
-                        r = sd_bus_call_method_async(c->units->bus, &c->slot, SYSTEMD_SERVICE, path, "org.freedesktop.DBus.Properties", "GetAll", on_names, c,
-                                                     "s", SYSTEMD_UNIT);
-        }
+        if (r >= 0)
+                r = free_and_strdup(&c->path, path);
+        if (r >= 0)
+                r = resolve_get(c, "Id", on_id);
         if (r < 0)
                 resolve_end(c, r, NULL, NULL);
         return 0;

@@ -79,6 +79,14 @@ typedef enum EntryState {
 } EntryState;
 
 typedef struct UnitEntry UnitEntry;
+
+/* The questions of one refresh: seven properties of the unit, and all those of its type. */
+#define ENTRY_CALLS 8U
+typedef struct EntryCall {
+        UnitEntry *entry;
+        sd_bus_slot *slot;
+} EntryCall;
+
 struct UnitEntry {
         Units *units;
         UnitInfo info;
@@ -96,7 +104,7 @@ struct UnitEntry {
         UnitEntry *queue_next;
 
         UnitInfo incoming;
-        sd_bus_slot *slots[2];
+        EntryCall calls[ENTRY_CALLS];
         unsigned n_open;
         int error;
 
@@ -135,6 +143,7 @@ struct Units {
         void *by_name, *by_cgroup; /* tsearch trees */
         UnitEntry *queue_head, *queue_tail;
         unsigned n_asking;
+        uint64_t n_asked;          /* entries asked about since the start */
         sd_event_source *delay;    /* next due entry, */
         uint64_t delay_due_usec;   /* and when that is; USEC_INFINITY: none */
         char **search_path;
@@ -149,19 +158,19 @@ UnitEntry *entry_get(Units *u, const char *name);
 void entry_remove(UnitEntry *e);
 /* Asks for the unit's properties after a while (0: at once). */
 void entry_schedule(UnitEntry *e, uint64_t delay_usec);
-/* Both answers are here. */
+/* All answers are here. */
 void entry_finish(UnitEntry *e);
 /* Stops all asking; the entries stay. */
 void entries_halt(Units *u);
 uint64_t units_now(const Units *u);
 
 /* units-properties.c */
-/* Sends the two calls; 0 or negative errno with none open. */
+/* Sends the calls; 0 or negative errno with none open. */
 int entry_ask(UnitEntry *e);
+/* Ends the open calls without their answers, and lets go of the ended ones. */
+void entry_forget_calls(UnitEntry *e);
 void unit_info_clear(UnitInfo *info);
 bool unit_info_equal(const UnitInfo *a, const UnitInfo *b);
-/* Reads a{sv} of either interface into info; unknown and wrongly typed properties are skipped. */
-int unit_info_read(sd_bus_message *m, UnitInfo *info);
 /* Reads one string property out of a{sv} and skips the rest; NULL when it is not there. Borrowed from the message. */
 int properties_find_string(sd_bus_message *m, const char *name, const char **ret);
 

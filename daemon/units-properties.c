@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What systemd says of a unit: two GetAll calls, one for the interface of all units and one for that of its type. A property that is missing or has another
- * type than we know is as good as unset: other versions of systemd have other properties. */
+/* What systemd says of a unit. A property that is missing or has another type than we know is as good as unset: other versions of systemd have other
+ * properties.
+ *
+ * The interface of a unit's type is asked for as a whole. That of all units is not: it holds UnitFileState and UnitFilePreset, for which PID 1 searches all its directories on
+ * disk (unit_get_unit_file_state(), src/core/unit.c), for each unit anew after each reload. So there only what is needed is asked for, one by one. */
 
 #include "daemon/units-internal.h"
 
@@ -83,11 +86,14 @@ bool unit_info_equal(const UnitInfo *a, const UnitInfo *b) {
 }
 
 /* What is known of a property's place in the struct. */
-static const struct Property {
+typedef struct Property {
         const char *name;
         char type; /* of D-Bus: s, b, t, or a for "as" */
         size_t offset;
-} known[] = {
+} Property;
+
+/* Of org.freedesktop.systemd1.Unit. */
+static const Property unit_properties[ENTRY_CALLS - 1] = {
         { "Id", 's', offsetof(UnitInfo, id) },
         { "Names", 'a', offsetof(UnitInfo, names) },
         { "ActiveState", 's', offsetof(UnitInfo, active_state) },
@@ -95,6 +101,10 @@ static const struct Property {
         { "FragmentPath", 's', offsetof(UnitInfo, fragment_path) },
         { "DropInPaths", 'a', offsetof(UnitInfo, dropin_paths) },
         { "Transient", 'b', offsetof(UnitInfo, transient) },
+};
+
+/* Of the interface of its type. */
+static const Property type_properties[] = {
         { "ControlGroup", 's', offsetof(UnitInfo, cgroup) },
         { "Slice", 's', offsetof(UnitInfo, slice) },
         { "User", 's', offsetof(UnitInfo, user) },
@@ -130,7 +140,7 @@ static int read_value(sd_bus_message *m, char type, void *slot) {
         }
 }
 
-/* Reads one {sv} whose key is read already: into slot when the type fits, else over it. */
+/* Reads a variant: into slot when the type fits, else over it. */
 static int read_variant(sd_bus_message *m, char type, void *slot) {
         const char signature[] = { type, type == 'a' ? 's' : 0, 0 }, *contents;
         int r;
@@ -148,22 +158,23 @@ static int read_variant(sd_bus_message *m, char type, void *slot) {
         return r;
 }
 
-int unit_info_read(sd_bus_message *m, UnitInfo *info) {
+/* Reads the a{sv} of a type's interface. */
+static int read_type_properties(sd_bus_message *m, UnitInfo *info) {
         int r;
 
         r = sd_bus_message_enter_container(m, 'a', "{sv}");
         if (r < 0)
                 return r;
         while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const struct Property *property = NULL;
+                const Property *property = NULL;
                 const char *name;
 
                 r = sd_bus_message_read_basic(m, 's', &name);
                 if (r < 0)
                         return r;
-                for (size_t i = 0; i < ELEMENTSOF(known) && !property; i++)
-                        if (streq(known[i].name, name))
-                                property = &known[i];
+                for (size_t i = 0; i < ELEMENTSOF(type_properties) && !property; i++)
+                        if (streq(type_properties[i].name, name))
+                                property = &type_properties[i];
                 r = read_variant(m, property ? property->type : 0, property ? (char *) info + property->offset : NULL);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
@@ -203,10 +214,17 @@ int properties_find_string(sd_bus_message *m, const char *name, const char **ret
 /* ---- asking ---- */
 
 static int take_answer(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
-        UnitEntry *e = userdata;
+        EntryCall *call = userdata;
+        UnitEntry *e = call->entry;
+        size_t i = (size_t) (call - e->calls);
         int r;
 
-        r = sd_bus_message_is_method_error(m, NULL) ? bus_error_to_errno(sd_bus_message_get_error(m)) : unit_info_read(m, &e->incoming);
+        if (sd_bus_message_is_method_error(m, NULL))
+                r = bus_error_to_errno(sd_bus_message_get_error(m));
+        else if (i < ELEMENTSOF(unit_properties))
+                r = read_variant(m, unit_properties[i].type, (char *) &e->incoming + unit_properties[i].offset);
+        else
+                r = read_type_properties(m, &e->incoming);
         if (r < 0 && e->error == 0)
                 e->error = r;
         if (--e->n_open == 0)
@@ -214,21 +232,32 @@ static int take_answer(sd_bus_message *m, void *userdata, sd_bus_error *ret_erro
         return 0;
 }
 
+void entry_forget_calls(UnitEntry *e) {
+        for (size_t i = 0; i < ENTRY_CALLS; i++)
+                e->calls[i].slot = sd_bus_slot_unref(e->calls[i].slot);
+        e->n_open = 0;
+}
+
 int entry_ask(UnitEntry *e) {
         const UnitType *type = unit_type_of(e->info.id);
-        const char *const interfaces[] = { SYSTEMD_UNIT, type->interface };
         int r;
 
         unit_info_clear(&e->incoming);
         e->incoming = (UnitInfo){ .quota_per_sec_usec = USEC_INFINITY, .quota_period_usec = USEC_INFINITY, .cpu_weight = UINT64_MAX };
         e->error = 0;
         e->n_open = 0;
-        for (size_t i = 0; i < ELEMENTSOF(interfaces); i++) {
-                r = sd_bus_call_method_async(e->units->bus, &e->slots[i], SYSTEMD_SERVICE, e->path, "org.freedesktop.DBus.Properties", "GetAll",
-                                             take_answer, e, "s", interfaces[i]);
+        for (size_t i = 0; i < ENTRY_CALLS; i++) {
+                EntryCall *c = &e->calls[i];
+
+                c->entry = e;
+                if (i < ELEMENTSOF(unit_properties))
+                        r = sd_bus_call_method_async(e->units->bus, &c->slot, SYSTEMD_SERVICE, e->path, "org.freedesktop.DBus.Properties", "Get",
+                                                     take_answer, c, "ss", SYSTEMD_UNIT, unit_properties[i].name);
+                else
+                        r = sd_bus_call_method_async(e->units->bus, &c->slot, SYSTEMD_SERVICE, e->path, "org.freedesktop.DBus.Properties", "GetAll",
+                                                     take_answer, c, "s", type->interface);
                 if (r < 0) {
-                        e->slots[0] = sd_bus_slot_unref(e->slots[0]);
-                        e->n_open = 0;
+                        entry_forget_calls(e);
                         return r;
                 }
                 e->n_open++;

@@ -9,7 +9,7 @@
 #include <search.h>
 #include <time.h>
 
-#define ASKING_MAX 8U                             /* entries, of two calls each */
+#define ASKING_MAX 2U                             /* entries, of ENTRY_CALLS calls each: PID 1 has other things to do */
 #define ACCURACY_USEC (10 * USEC_PER_MSEC)
 #define AGAIN_DELAY_USEC (20 * USEC_PER_MSEC)
 #define FAILURE_DELAY_USEC (2 * USEC_PER_SEC)
@@ -105,8 +105,7 @@ UnitEntry *entry_find(const Units *u, const char *name) {
 }
 
 static void entry_free(UnitEntry *e) {
-        sd_bus_slot_unref(e->slots[0]);
-        sd_bus_slot_unref(e->slots[1]);
+        entry_forget_calls(e);
         unit_info_clear(&e->info);
         unit_info_clear(&e->incoming);
         free(e->path);
@@ -186,8 +185,7 @@ static void entry_halt(UnitEntry *e) {
         if (e->state == ENTRY_QUEUED)
                 queue_remove(e);
         if (e->state == ENTRY_ASKING) {
-                e->slots[0] = sd_bus_slot_unref(e->slots[0]);
-                e->slots[1] = sd_bus_slot_unref(e->slots[1]);
+                entry_forget_calls(e);
                 e->units->n_asking--;
         }
         e->state = ENTRY_IDLE;
@@ -245,6 +243,7 @@ static void pump(Units *u) {
                 }
                 e->state = ENTRY_ASKING;
                 u->n_asking++;
+                u->n_asked++;
         }
 }
 
@@ -410,8 +409,7 @@ void entry_finish(UnitEntry *e) {
         bool again = e->again, changed;
         int r = e->error;
 
-        e->slots[0] = sd_bus_slot_unref(e->slots[0]);
-        e->slots[1] = sd_bus_slot_unref(e->slots[1]);
+        entry_forget_calls(e);
         e->state = ENTRY_IDLE;
         e->again = false;
         u->n_asking--;

@@ -20,6 +20,8 @@ const Verb verbs[] = {
         { "resume", "[GROUP]", "End a pause", help_resume, verb_resume },
         { "restore", NULL, "Put every original value back", help_restore, verb_restore },
         { "policy", "check|reload|show [FILE...]", "Check, reload or show the policy", help_policy, verb_policy },
+        { "simulate", "--generate WORKLOAD|--trace FILE", "Try control laws on a demand", help_simulate, verb_simulate },
+        { "record", "GROUP", "Record what a group uses, for simulate", help_record, verb_record },
         { "doctor", NULL, "What this host can do, and what is wrong", help_doctor, verb_doctor },
         { "complete", "WHAT [PREFIX]", NULL, help_complete, verb_complete }, /* for shells: not in the help */
         {},

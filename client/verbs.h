@@ -25,4 +25,6 @@ VERB(resume);
 VERB(restore);
 VERB(policy);
 VERB(doctor);
+VERB(simulate);
+VERB(record);
 VERB(complete);

@@ -23,11 +23,18 @@ typedef struct LawView {
 void law_static_step(const LawConfig *config, LawState *state, const LawView *view, LawDecision *ret);
 void law_captain_step(const LawConfig *config, LawState *state, const LawView *view, LawDecision *ret);
 void law_koordlet_step(const LawConfig *config, LawState *state, const LawView *view, LawDecision *ret);
+/* Looks at every sample, also while a write is in flight; proposes when asked to. */
+void law_adaptive_observe(const LawConfig *config, LawState *state, const LawView *view);
+void law_adaptive_step(const LawConfig *config, LawState *state, const LawView *view, LawDecision *ret);
 
 /* a * b / c rounded down; saturates at UINT64_MAX; c must not be 0. */
 static inline uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c) {
-        unsigned __int128 r = (unsigned __int128) a * b / c;
+        unsigned __int128 r;
+        uint64_t product;
 
+        if (!__builtin_mul_overflow(a, b, &product)) /* nearly always, and much faster */
+                return product / c;
+        r = (unsigned __int128) a * b / c;
         return r > UINT64_MAX ? UINT64_MAX : (uint64_t) r;
 }
 

@@ -23,6 +23,9 @@
 /* systemd 252 keeps whole percents of a CPU: a live quota that is nearer than this to what was asked for is ours. */
 #define LAW_ROUNDING_PERMYRIAD 100
 
+/* Below this priority (the shipped batch has 200, standard 500) there is no upward branch. A hog is always throttled and would climb to its ceiling. */
+#define LAW_RAISE_FROM_PRIORITY 300
+
 /* ---- sampling ---- */
 
 /* A period of 100 ms is the kernel's default; a finer sample sees nothing more of nr_throttled. */
@@ -49,5 +52,48 @@
 
 /* ---- attribution ---- */
 
+/* A group whose threads waited for a CPU in a tenth of the time is stalled; less than that is everyday queueing. */
+#define LAW_STALLED_PERMYRIAD 1000
+/* A batch group with half of the host as its quota runs on all CPUs in half of each period: a host that is busy by half on average may be
+ * wholly busy when it matters. Below that a wait is a matter of placement. */
+#define LAW_HOST_BUSY_PERMYRIAD 5000
+
 /* Throttled although less than this of the quota was used: runtime lies parked in per-CPU slices, or was lost. */
 #define LAW_WELL_BELOW_PERCENT 70
+
+/* CPUs that idle for a cookie in a tenth of the time are a price worth saying. */
+#define LAW_FORCE_IDLE_PERMYRIAD 1000
+
+/* ---- adaptive ---- */
+
+/* How far one stretch of the arrival curve may reach: five seconds of 100 ms, what the history holds. */
+#define ADAPTIVE_HORIZON_USEC (5 * USEC_PER_SEC)
+/* Seconds whose needs are kept. */
+#define ADAPTIVE_MEMORY_SECONDS 5
+#define ADAPTIVE_HEADROOM_PERCENT 106
+#define ADAPTIVE_EARLY_PERCENT 108
+#define ADAPTIVE_DRY_PERCENT 40
+#define ADAPTIVE_RAN_PERCENT 10
+#define ADAPTIVE_DEMAND_PERCENT 63
+#define ADAPTIVE_UNMET_PERCENT 50
+#define ADAPTIVE_RAISE_PERCENT 120
+#define ADAPTIVE_ANSWERED_USEC (300 * USEC_PER_MSEC)
+#define ADAPTIVE_EVIDENCE_PERCENT 100
+#define ADAPTIVE_LOWER_BELOW_PERCENT 93
+#define ADAPTIVE_CALM_USEC (100 * USEC_PER_MSEC)
+#define ADAPTIVE_LOWER_EVERY_USEC (650 * USEC_PER_MSEC)
+#define ADAPTIVE_REGRET_WITHIN_USEC (8 * USEC_PER_SEC)
+#define ADAPTIVE_REGRET_FORGET_USEC (10 * USEC_PER_SEC)
+#define ADAPTIVE_ROLLBACK_PERCENT 65
+#define ADAPTIVE_STRICTNESS 2
+#define ADAPTIVE_STRICTNESS_MAX 4
+#define ADAPTIVE_SHARE_SAMPLES 32
+
+#define ADAPTIVE_GIVE_EVERY_USEC (950 * USEC_PER_MSEC)
+#define ADAPTIVE_GIVE_PERCENT 80
+#define ADAPTIVE_TAKE_BACK_AFTER_USEC (2 * USEC_PER_SEC)
+#define ADAPTIVE_TAKE_BACK_PERCENT 10
+
+#define ADAPTIVE_LATENCY_STEP 10
+#define ADAPTIVE_LATENCY_EVERY_USEC (950 * USEC_PER_MSEC)
+#define ADAPTIVE_LATENCY_BACK_USEC (5 * USEC_PER_SEC)

@@ -67,6 +67,22 @@ void law_start(const LawConfig *config, Bandwidth *ret) {
         ret->burst_usec = burst_for(config, ret->quota_usec);
 }
 
+void law_config_from_class(const ServiceClass *c, const BandwidthPlan *plan, uint32_t n_cpus, LawConfig *ret) {
+        *ret = (LawConfig) {
+                .law = c->law,
+                .targets = c->targets,
+                .base = plan->start,
+                .floor_usec = plan->floor_usec,
+                .ceiling_usec = plan->ceiling_usec,
+                .burst = plan->burst,
+                .may_raise = c->priority >= LAW_RAISE_FROM_PRIORITY,
+                .has_latency_nice = c->has_latency_nice,
+                .latency_nice = c->latency_nice,
+                .priority = c->priority,
+                .n_cpus = n_cpus,
+        };
+}
+
 void law_reset(const LawConfig *config, LawState *state) {
         Bandwidth start;
 
@@ -90,6 +106,28 @@ static void add_history(LawState *state, const LawSample *s) {
         state->window_usec = add_saturating(state->window_usec, s->window_usec);
         if (s->nr_throttled > 0)
                 state->last_throttled_usec = s->now_usec;
+}
+
+/* Inside a throttled period the kernel's counters of throttling stand still while pressure moves: a stall is only known to be none of our own
+ * making after a whole period without throttling. */
+static void watch_contention(const LawConfig *config, LawState *state, const LawView *view) {
+        const LawSample *s = view->sample;
+        uint64_t patience = add_saturating(s->live.period_usec, s->window_usec);
+        bool stalled = s->has_pressure && s->some_usec >= mul_div(s->window_usec, LAW_STALLED_PERMYRIAD, 10000);
+
+        state->witness = false;
+        if (!stalled || s->nr_throttled > 0 || s->ancestor_throttled || s->host_busy_permyriad < LAW_HOST_BUSY_PERMYRIAD) {
+                state->stalled_since_usec = 0;
+                return;
+        }
+        if (state->stalled_since_usec == 0)
+                state->stalled_since_usec = MAX_OF(sub_floored(s->now_usec, s->window_usec), UINT64_C(1));
+        state->witness = law_since(s->now_usec, state->stalled_since_usec) >= patience &&
+                         law_since(s->now_usec, state->last_throttled_usec) >= patience;
+}
+
+bool law_is_witness(const LawState *state) {
+        return state->witness;
 }
 
 static void refill_tokens(LawState *state, uint64_t now_usec) {
@@ -259,6 +297,8 @@ void law_step(const LawConfig *config, LawState *state, const LawSample *sample,
 
         *ret = (LawDecision) {};
         if (!sample_is_usable(config, sample)) {
+                state->witness = false;
+                state->stalled_since_usec = 0;
                 ret->cause = LAW_CAUSE_MISSING_DATA;
                 return;
         }
@@ -290,6 +330,9 @@ void law_step(const LawConfig *config, LawState *state, const LawSample *sample,
         }
         refill_tokens(state, sample->now_usec);
         add_history(state, sample);
+        watch_contention(config, state, &view);
+        if (config->law == LAW_ADAPTIVE)
+                law_adaptive_observe(config, state, &view);
 
         if (wants_start(config, state, &view, ret))
                 return;
@@ -314,8 +357,10 @@ void law_step(const LawConfig *config, LawState *state, const LawSample *sample,
                 law_koordlet_step(config, state, &view, ret);
                 break;
         case LAW_CAPTAIN:
-        case LAW_ADAPTIVE:
                 law_captain_step(config, state, &view, ret);
+                break;
+        case LAW_ADAPTIVE:
+                law_adaptive_step(config, state, &view, ret);
                 break;
         case _LAW_KIND_MAX:
                 break;

@@ -102,6 +102,8 @@ typedef struct LawDecision {
 
 #define LAW_HISTORY 64                  /* samples that a law may look back on: 6.4 s of 100 ms */
 
+#define LAW_NEEDS 64                    /* seconds that the adaptive law may remember */
+
 /* State of one group's law: plain memory, all zeroes is the start. Laws share it; unused parts stay zero.
  * Amounts are per period of config->base, whatever the live period is. */
 typedef struct LawState {
@@ -124,15 +126,26 @@ typedef struct LawState {
         uint64_t history_window_usec[LAW_HISTORY];
         uint32_t history_next;
         uint32_t history_count;
-        uint64_t bucket_usec;           /* adaptive: own estimate of the token bucket */
+        int64_t bucket_usec;            /* adaptive: own estimate of the token bucket; below 0: a debt */
         uint32_t regret_level;
         uint64_t regret_until_usec;
         uint64_t write_tokens_milli;
         uint64_t tokens_updated_usec;
         int latency_nice;
         uint64_t latency_since_usec;
-        uint64_t scratch[16];           /* for laws to come */
+        uint64_t stalled_since_usec;   /* stalled without throttling since; 0: it is not */
+        bool witness;
+        uint64_t need_usec[LAW_NEEDS];  /* adaptive: largest need in each second */
+        uint64_t need_second;           /* the second that is being filled */
+        uint64_t contended_usec;        /* adaptive: when it last was a witness */
+        uint64_t gave_way_usec;         /* adaptive: when it last gave way */
+        uint32_t throttled_share_permyriad; /* adaptive: of the last samples, newer ones count more */
+        uint64_t scratch[8];            /* for laws to come */
 } LawState;
+
+/* The config for a group of this class, from what resolve_bandwidth() made of the class. Classes of batch's priority may not rise above their
+ * base (LAW_RAISE_FROM_PRIORITY). */
+void law_config_from_class(const ServiceClass *c, const BandwidthPlan *plan, uint32_t n_cpus, LawConfig *ret);
 
 /* Prepares the state for a config (start at the base). A foreign change of the limit is handled by calling it again. */
 void law_reset(const LawConfig *config, LawState *state);
@@ -144,6 +157,11 @@ void law_start(const LawConfig *config, Bandwidth *ret);
 /* One step. Never fails; ret is always filled. Guarantees for any input: floor <= quota <= ceiling (when changed),
  * burst <= quota, quota >= QUOTA_MIN_USEC. */
 void law_step(const LawConfig *config, LawState *state, const LawSample *sample, LawDecision *ret);
+
+/* Whether the last step showed that the group waits for CPUs that others use: stalled on a busy host for longer than a period, and neither
+ * the group nor anything above it was throttled meanwhile. Only such a group is a witness of contention: the caller sets contention_above in the
+ * next samples of the groups with a lower priority. */
+bool law_is_witness(const LawState *state);
 
 /* How often a law wants a sample: 100 ms for moving laws, 1 s for those that never move. */
 uint64_t law_interval_usec(LawKind law);

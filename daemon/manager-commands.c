@@ -108,10 +108,15 @@ int manager_assign(Manager *m, const Assignment *a, bool steal, bool *ret_create
 }
 
 int manager_unassign(Manager *m, TargetKind kind, const char *target, const char *who) {
-        int r = assignments_delete(m->assignments, kind, target);
+        /* The caller's string may be the very assignment's, which goes away. */
+        _cleanup_free_ char *copy = strdup(target);
+        int r;
 
+        if (!copy)
+                return -ENOMEM;
+        r = assignments_delete(m->assignments, kind, copy);
         if (r >= 0)
-                target_changed(m, kind, target);
+                target_changed(m, kind, copy);
         return r;
 }
 

@@ -105,7 +105,7 @@ static int take_list(Units *u, sd_bus_message *m) {
                 UnitEntry *e;
 
                 /* A name that some unit mentions and nothing stands behind. */
-                if (!streq(load_state, "loaded") && streq(active_state, "inactive"))
+                if (streq(active_state, "inactive"))
                         continue;
                 e = entry_get(u, name);
                 if (!e)

@@ -42,17 +42,21 @@ typedef struct Buffer {
         size_t size;
 } Buffer;
 
-/* A label's value: backslash, quote and newline escaped, valid UTF-8. */
+/* A label's value: backslash, quote and newline escaped, valid UTF-8; other control bytes as \\xNN, so that `curl` can't upset a terminal. */
 static char *label(const char *s) {
         _cleanup_free_ char *clean = utf8_sanitize(s ? s : "");
         char *out, *p;
 
         if (!clean)
                 return NULL;
-        out = p = malloc(strlen(clean) * 2 + 1);
+        out = p = malloc(strlen(clean) * 5 + 1);
         if (!out)
                 return NULL;
         for (const char *q = clean; *q; q++) {
+                if (((unsigned char) *q < 0x20 && *q != '\n') || *q == 0x7f) {
+                        p += sprintf(p, "\\\\x%02x", (unsigned char) *q);
+                        continue;
+                }
                 if (*q == '\\' || *q == '"' || *q == '\n')
                         *p++ = '\\';
                 *p++ = *q == '\n' ? 'n' : *q;

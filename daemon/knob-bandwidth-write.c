@@ -98,6 +98,19 @@ static PropertyCall *property_call_new(Manager *m, const Group *g, const UnitInf
         return c;
 }
 
+static bool of_unit(const LedgerRecord *r, void *userdata) {
+        return (r->kind == LEDGER_UNIT_QUOTA || r->kind == LEDGER_UNIT_WEIGHT) && streq(r->key, userdata);
+}
+
+/* The answer came after the unit had lost its class (or the daemon is putting everything back): what systemd has just written goes away again. */
+static void undo_late(Manager *m, char *id) {
+        RestoreResult result = { 0 };
+
+        restore_records(m->ledger, &m->root, m->host.base_slice_nsec, of_unit, id, &result);
+        if (result.reload_due)
+                units_coalesced_reload(m);
+}
+
 static void property_done(int error, const char *message, void *userdata) {
         PropertyCall *c = userdata;
         Manager *m = c->manager;
@@ -106,6 +119,7 @@ static void property_done(int error, const char *message, void *userdata) {
                                 .written = c->asked, .has_written = true, .written_number = 100 };
         _cleanup_free_ char *path = NULL, *content = NULL, *period_path = NULL, *period_content = NULL;
 
+        m->n_calls--;
         if (g && (g->inode != c->inode || !g->managed))
                 g = NULL;
         if (g && c->weight)
@@ -150,8 +164,14 @@ static void property_done(int error, const char *message, void *userdata) {
                 else
                         g->managed->property = c->asked;
                 manager_mark_dirty(m, g);
-        } else if (units_get(m->units, c->unit))
-                units_refresh(m->units, c->unit);
+        } else {
+                const Group *now = manager_find_group_by_unit(m, c->unit);
+
+                if (now && now->managed)
+                        manager_mark_dirty(m, (Group *) now);     /* the unit was restarted meanwhile: the new group adopts it */
+                else
+                        undo_late(m, c->unit);
+        }
         property_call_free(c);
 }
 
@@ -230,7 +250,8 @@ void bandwidth_property_tick(Manager *m, Group *g, uint64_t now) {
                         x->weight_busy = false;
                         property_call_free(call);
                         x->property_due_usec = now + USEC_PER_SEC;
-                }
+                } else
+                        m->n_calls++;
                 return;
         }
         x->property_due_usec = 0;
@@ -253,7 +274,8 @@ void bandwidth_property_tick(Manager *m, Group *g, uint64_t now) {
                 x->property_busy = false;
                 property_call_free(call);
                 x->property_due_usec = now + USEC_PER_SEC;
-        }
+        } else
+                m->n_calls++;
 }
 
 static bool of_this_group(const LedgerRecord *r, void *userdata) {

@@ -74,7 +74,7 @@ struct Manager {
         bool watches_exhausted;
         bool rescan_wanted;
         uint64_t next_rescan_usec;
-        bool reload_wanted;
+        size_t n_calls;                 /* property calls to systemd that are not answered yet */
         bool reloading;
 
         Cookie *cookies;

@@ -391,6 +391,7 @@ static bool all_records(const LedgerRecord *r, void *userdata) {
 typedef struct RestoreAll {
         Manager *manager;
         RestoreResult result;
+        uint64_t deadline_usec;
         void (*done)(size_t n_restored, size_t n_left, void *userdata);
         void *userdata;
 } RestoreAll;
@@ -405,18 +406,10 @@ static void restore_reloaded(int error, const char *message, void *userdata) {
         free(all);
 }
 
-int manager_restore_all(Manager *m, void (*done)(size_t n_restored, size_t n_left, void *userdata), void *userdata) {
-        RestoreAll *all = calloc(1, sizeof(*all));
+static void restore_finish(RestoreAll *all) {
+        Manager *m = all->manager;
         char text[128];
 
-        if (!all)
-                return -ENOMEM;
-        *all = (RestoreAll) { .manager = m, .done = done, .userdata = userdata };
-        /* The groups forget what they held, so that nothing writes behind the restore's back. */
-        for (size_t i = 0; i < m->groups.n; i++)
-                if (m->groups.items[i]->managed)
-                        group_drop_managed(m->groups.items[i]);
-        dead_threads_flush(m, true);
         restore_records(m->ledger, &m->root, m->host.base_slice_nsec, all_records, NULL, &all->result);
         for (size_t i = 0; i < m->n_cookies; i++) {
                 (void) cookie_holder_free(m->cookies[i].holder);
@@ -426,12 +419,44 @@ int manager_restore_all(Manager *m, void (*done)(size_t n_restored, size_t n_lef
         (void) snprintf(text, sizeof(text), "%zu values put back, %zu left as somebody else changed them since, %zu failed", all->result.n_restored, all->result.n_left,
                         all->result.n_failed);
         log_fields(all->result.n_failed ? LOG_WARNING : LOG_INFO, MESSAGE_RESTORED, text, NULL);
-        if (all->result.reload_due && m->units && units_are_connected(m->units) && units_reload(m->units, restore_reloaded, all) >= 0)
-                return 0;
+        all->result.reload_due = all->result.reload_due || m->reload_source;
+        m->reload_source = sd_event_source_disable_unref(m->reload_source);
+        if (all->result.reload_due && m->units && units_reload(m->units, restore_reloaded, all) >= 0)
+                return;
         if (all->result.reload_due)
                 log_warning("Our drop-ins are removed, but systemd is not reachable. Run systemctl daemon-reload");
-        if (done)
-                done(all->result.n_restored, all->result.n_left, userdata);
+        if (all->done)
+                all->done(all->result.n_restored, all->result.n_left, all->userdata);
         free(all);
+}
+
+/* A call to systemd that is under way would write its drop-in after ours were taken away: wait for its answer. */
+static int restore_wait(sd_event_source *source, uint64_t usec, void *userdata) {
+        RestoreAll *all = userdata;
+
+        if (all->manager->n_calls > 0 && clock_monotonic_usec() < all->deadline_usec) {
+                (void) sd_event_source_set_time_relative(source, 20 * USEC_PER_MSEC);
+                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        sd_event_source_disable_unref(source);
+        restore_finish(all);
+        return 0;
+}
+
+int manager_restore_all(Manager *m, void (*done)(size_t n_restored, size_t n_left, void *userdata), void *userdata) {
+        RestoreAll *all = calloc(1, sizeof(*all));
+        sd_event_source *source = NULL;
+
+        if (!all)
+                return -ENOMEM;
+        *all = (RestoreAll) { .manager = m, .done = done, .userdata = userdata, .deadline_usec = clock_monotonic_usec() + 10 * USEC_PER_SEC };
+        /* The groups forget what they held, so that nothing writes behind the restore's back. */
+        for (size_t i = 0; i < m->groups.n; i++)
+                if (m->groups.items[i]->managed)
+                        group_drop_managed(m->groups.items[i]);
+        dead_threads_flush(m, true);
+        if (m->n_calls > 0 && sd_event_add_time_relative(m->event, &source, CLOCK_MONOTONIC, 20 * USEC_PER_MSEC, 0, restore_wait, all) >= 0)
+                return 0;
+        restore_finish(all);
         return 0;
 }

@@ -94,7 +94,7 @@ def test_a_burst_of_short_lived_groups(daemon):
 
 def test_same_name_again(daemon):
     """Removed and made again under the same name is another group: nothing of the old one may be put back on it."""
-    with unit("svc", "hog", "1", CPUQuota="30%") as svc:
+    with unit("svc", "hog", "1", CPUQuota="30%", section="[Unit]\nStartLimitIntervalSec=0") as svc:
         daemon.start(POLICY)
         daemon.assign(svc, "gold")
         wait_until(lambda: svc.burst == 30000, 5, "the class")

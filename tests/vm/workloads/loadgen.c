@@ -77,7 +77,8 @@ static void hog(const Options *o) {
                         burn_some();
                         continue;
                 }
-                burn_nsec(o->duty_usec * NSEC_PER_USEC);
+                if (o->duty_usec > 0)
+                        burn_nsec(o->duty_usec * NSEC_PER_USEC);
                 next += o->period_usec * NSEC_PER_USEC;
                 if (next > now_nsec())
                         sleep_until_nsec(next);

@@ -12,6 +12,7 @@
 
 from .cgroup import CGROUP, burst, cgread, cgwrite, cpu_max, cpu_stat, pressure, threads_of, throttled_share
 from .daemon import Daemon, ctl, journal
+from .measure import measuring, reproducible
 from .rest import Response, api, api_as
 from .sched import (
     BATCH,
@@ -33,6 +34,6 @@ from .wait import holds, wait_until
 __all__ = [
     "BATCH", "CGROUP", "Daemon", "FIFO", "IDLE", "LOADGEN", "OTHER", "RESET_ON_FORK", "RR", "Response", "SchedAttr", "Unit",
     "api", "api_as", "base_slice_nsec", "burst", "cgread", "cgwrite", "core_cookie", "cpu_max", "cpu_stat", "ctl", "holds",
-    "journal", "pressure", "run", "sched_attr", "sched_set", "slice_of", "sliceunit", "systemctl", "threads_of",
+    "journal", "measuring", "pressure", "reproducible", "run", "sched_attr", "sched_set", "slice_of", "sliceunit", "systemctl", "threads_of",
     "throttled_share", "unit", "wait_until",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ SERVICE = "cpuclassd.service"
 POLICY_DIR = "/etc/cpuclass/policies.d"
 STATE_DIR = "/var/lib/cpuclass"
 OVERRIDE_DIR = f"/run/systemd/system/{SERVICE}.d"
-KNOB_FILES = ("cpu.max", "cpu.max.burst", "cpu.weight", "cpu.latency.nice", "cpu.core_tag", "cgroup.subtree_control")
+KNOB_FILES = ("cpu.max", "cpu.max.burst", "cpu.weight", "cpu.latency.nice", "cpu.core_tag")
 
 
 class Result:

@@ -128,6 +128,13 @@ def _properties(props):
     return [f"{key}={value}" for key, values in props.items() for value in (values if isinstance(values, list) else [values])]
 
 
+def _forget(name):
+    """After a unit's file was made or removed: a reload, but only where systemd still has the unit in memory; else it reads the file at the next start."""
+    pattern = name.replace("\\", "\\\\").replace("[", "\\[").replace("*", "\\*").replace("?", "\\?")
+    if run("systemctl", "list-units", "--all", "--no-legend", "--plain", "--", pattern):
+        systemctl("daemon-reload")
+
+
 @contextlib.contextmanager
 def unit(name, *workload, transient=False, command=None, section="", start=True, **props):
     """A service that runs loadgen with these arguments (or command), ready when the body begins; stopped and removed after.
@@ -156,7 +163,7 @@ def unit(name, *workload, transient=False, command=None, section="", start=True,
             lines = ["[Service]", "ExecStart=" + " ".join(map(_quote, command)), *_properties(props), section]
             with open(f"{ETC}/{name}", "w", encoding="utf-8") as f:
                 f.write("[Unit]\nDescription=Workload of a scenario\n" + "\n".join(lines) + "\n")
-            systemctl("daemon-reload")
+            _forget(name)
             if start:
                 systemctl("start", "--", name)
         if ready and (start or transient):
@@ -169,7 +176,7 @@ def unit(name, *workload, transient=False, command=None, section="", start=True,
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{ETC}/{name}")
             shutil.rmtree(f"{ETC}/{name}.d", ignore_errors=True)
-            systemctl("daemon-reload", check=False)
+            _forget(name)
         shutil.rmtree(folder, ignore_errors=True)
 
 

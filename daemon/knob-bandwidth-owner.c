@@ -92,7 +92,7 @@ bool bandwidth_same_or_rescaled(const Bandwidth *live, const Bandwidth *written)
         return live->quota_usec + tolerance >= stretched && live->quota_usec <= stretched + tolerance;
 }
 
-DriftVerdict bandwidth_judge(const Manager *m, const Group *g, Writer writer, const Bandwidth *live) {
+DriftVerdict bandwidth_judge(const Manager *m, const Group *g, Writer writer, const Bandwidth *live, bool was_off) {
         const Managed *x = g->managed;
         const BandwidthKnob *b = &x->bandwidth;
 
@@ -105,22 +105,34 @@ DriftVerdict bandwidth_judge(const Manager *m, const Group *g, Writer writer, co
                 /* Between our write and systemd's own, or in a reload, what stands there is on its way. */
                 if (m->reloading || x->property_busy)
                         return DRIFT_RESET;
+                /* The controller went off and on again: everything starts from nothing. */
+                if (was_off)
+                        return DRIFT_RESET;
+                /* systemd never writes a burst: where only that differs, somebody else did. */
+                if (live->burst_usec != b->written.burst_usec)
+                        return DRIFT_FOREIGN;
                 if (unit) {
                         unit_property_bandwidth(unit, &property);
                         if (live->quota_usec == property.quota_usec &&
                             (live->period_usec == property.period_usec || live->quota_usec == QUOTA_UNLIMITED))
-                                return live->burst_usec == b->written.burst_usec || live->burst_usec == 0 ? DRIFT_RESET : DRIFT_FOREIGN;
+                                return DRIFT_RESET;
                 }
                 if (x->property.quota_usec && live->quota_usec == x->property.quota_usec && live->period_usec == x->property.period_usec)
-                        return DRIFT_RESET;
-                /* A unit that the controller was turned off and on for starts from "max" with no burst. */
-                if (live->quota_usec == QUOTA_UNLIMITED && live->burst_usec == 0 && x->bandwidth.controller_off)
                         return DRIFT_RESET;
         }
         return DRIFT_FOREIGN;
 }
 
+/* Another writer may be in the middle of a change of several steps (burst first, then quota): let it finish before anything of ours is written. */
+static void settle(BandwidthKnob *b, uint64_t now) {
+        b->common.held_until_usec = now + SETTLE_USEC;
+        b->settling = true;
+        b->common.status = KNOB_HELD;
+        (void) snprintf(b->common.reason, sizeof(b->common.reason), "somebody else has just written %s: waiting for the end of it", b->common.drift_value);
+}
+
 static void hold(BandwidthKnob *b, uint64_t now) {
+        b->settling = false;
         b->common.held_until_usec = now + HOLD_USEC;
         b->common.status = KNOB_HELD;
         (void) snprintf(b->common.reason, sizeof(b->common.reason), "left as somebody else wrote it (%s) for %u s", b->common.drift_value,
@@ -185,7 +197,7 @@ bool bandwidth_handle_foreign(Manager *m, Group *g, const Bandwidth *live, const
                 hold(b, now);
                 return false;
         }
-        if (x->effective.drift == DRIFT_ADOPT)
-                bandwidth_adopt(m, g, live);
-        return true;
+        settle(b, now);
+        manager_wake(m);
+        return false;
 }

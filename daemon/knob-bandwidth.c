@@ -162,7 +162,7 @@ void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
         const LedgerRecord *record;
         const UnitInfo *unit;
         char reason[160];
-        bool has_burst, base_moved, adopted = false, hold_over = false, fresh_original = false;
+        bool was_off = b->controller_off, has_burst, base_moved, adopted = false, hold_over = false, fresh_original = false;
         DriftVerdict verdict;
         Writer writer;
         uint64_t now = clock_monotonic_usec();
@@ -225,18 +225,21 @@ void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
         }
         if (b->common.held_until_usec) {
                 if (now < b->common.held_until_usec) {
-                        set_status(&b->common, KNOB_HELD, "left as somebody else wrote it (%s) for %" PRIu64 " s more", b->common.drift_value,
+                        if (!b->settling)
+                                set_status(&b->common, KNOB_HELD, "left as somebody else wrote it (%s) for %" PRIu64 " s more", b->common.drift_value,
                                    (b->common.held_until_usec - now) / USEC_PER_SEC + 1);
                         return;
                 }
                 b->common.held_until_usec = 0;
-                x->drift_window_count = 0;
+                if (!b->settling)
+                        x->drift_window_count = 0;
+                b->settling = false;
                 hold_over = true;
         }
 
         /* Whose value is it that the kernel has now? */
         if (!m->config.dry_run && !manager_is_paused(m, g, NULL)) {
-                verdict = b->has_written ? bandwidth_judge(m, g, writer, &live) : DRIFT_NONE;
+                verdict = b->has_written ? bandwidth_judge(m, g, writer, &live, was_off) : DRIFT_NONE;
                 if (verdict == DRIFT_FOREIGN && hold_over) {
                         /* The hold is over: adopt what stands there, or take it back, once. */
                         if (x->effective.drift == DRIFT_ADOPT)
@@ -365,13 +368,19 @@ static void owner_took_property(Manager *m, Group *g, const UnitInfo *u, const B
         x->property = x->property_wanted = (Bandwidth) { 0 };
         (void) ledger_drop(m->ledger, &gone);
         live.burst_usec = b->written.burst_usec;
-        if (!bandwidth_handle_foreign(m, g, &live, "admin-property"))
+        if (!bandwidth_handle_foreign(m, g, &live, "admin-property") && !b->settling)
                 return;
+        /* One call to systemd is a whole change: nothing to wait for. */
+        b->common.held_until_usec = 0;
+        b->settling = false;
         if (x->effective.drift == DRIFT_ENFORCE) {
                 if (had_base)
                         x->foreign_base = former_base;
                 return;
         }
+        b->original.quota_usec = property->quota_usec;
+        b->original.period_usec = property->period_usec;
+        x->law_running = false;
         /* The property is the base by itself now. Our own value may still be in the kernel, which refuses a quota below our burst. */
         x->foreign_base = (Bandwidth) { 0 };
         if (b->has_observed) {

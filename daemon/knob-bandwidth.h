@@ -27,8 +27,9 @@ typedef enum DriftVerdict {
         DRIFT_RESET,         /* systemd put its own value back: write once more */
         DRIFT_FOREIGN,       /* somebody else wrote */
 } DriftVerdict;
-DriftVerdict bandwidth_judge(const Manager *m, const Group *g, Writer writer, const Bandwidth *live);
+/* was_off: the controller was off for this group at the last look. */
+DriftVerdict bandwidth_judge(const Manager *m, const Group *g, Writer writer, const Bandwidth *live, bool was_off);
 /* Takes a foreign value as the owner's: the new base, and what a stop puts back. */
 void bandwidth_adopt(Manager *m, Group *g, const Bandwidth *live);
-/* Acts on a foreign value as the class says. True: go on and write; false: leave it for now. */
+/* Counts and reports a foreign value. True: go on and write; false: leave it for now (until common.held_until_usec; with settling set, what the class says is done then). */
 bool bandwidth_handle_foreign(Manager *m, Group *g, const Bandwidth *live, const char *by);

@@ -18,6 +18,7 @@
 #define PROPERTY_SETTLE_USEC (2 * USEC_PER_SEC)   /* a law's value goes to systemd when it has stood for this long: each set wakes PID 1 */
 #define DRIFTS_PER_MINUTE 6                       /* more foreign writes than this in a minute: hold, no write war */
 #define HOLD_USEC (60 * USEC_PER_SEC)
+#define SETTLE_USEC (700 * USEC_PER_MSEC)         /* after a foreign write, before ours: it may be the first of several */
 #define RESCAN_UNWATCHED_USEC (2 * USEC_PER_SEC)  /* when inotify watches ran out */
 #define PAUSES_MAX 1024
 

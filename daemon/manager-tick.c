@@ -204,6 +204,8 @@ static uint64_t sample_interval(const Group *g, uint64_t now) {
 
         if (x->law_running && active)
                 return law_interval_usec(x->law_config.law);
+        if (x->bandwidth.settling)
+                return SETTLE_USEC / 4;
         if (x->bandwidth.common.status == KNOB_PENDING || x->bandwidth.common.held_until_usec)
                 return SAMPLE_SLOW_USEC / 2;
         return active ? SAMPLE_SLOW_USEC : SAMPLE_QUIET_USEC;
@@ -259,6 +261,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
                         cookie_reconcile(m, g, "thread");
                         x->next_walk_usec = (now / WALK_USEC + 1) * WALK_USEC;
                 }
+                if (x->bandwidth.settling && x->bandwidth.common.held_until_usec)
+                        next = MIN_OF(next, MAX_OF(x->bandwidth.common.held_until_usec, now + USEC_PER_MSEC));
                 next = MIN_OF(next, x->next_sample_usec);
                 if (x->next_walk_usec)
                         next = MIN_OF(next, x->next_walk_usec);

@@ -50,6 +50,7 @@ typedef struct BandwidthKnob {
         Bandwidth written;
         BandwidthPlan plan;
         bool controller_off;          /* no cpu.max here */
+        bool settling;                /* held for a moment only: a foreign change may have more steps */
 } BandwidthKnob;
 
 typedef struct LatencyKnob {

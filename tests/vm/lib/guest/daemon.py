@@ -75,7 +75,8 @@ def snapshot():
             for file in KNOB_FILES:
                 if os.path.exists(cgroup.cgpath(path, file)):
                     seen["group", path, inode, file] = cgroup.cgread(path, file)
-            for tid in cgroup.threads_of(path):
+            # The root holds the kernel's own threads, whose slices the kernel itself changes.
+            for tid in cgroup.threads_of(path) if path != "/" else ():
                 seen["thread", tid, _thread_started(tid)] = sched.sched_attr(tid)
         except OSError:
             continue  # gone in between

@@ -123,12 +123,28 @@ DriftVerdict bandwidth_judge(const Manager *m, const Group *g, Writer writer, co
         return DRIFT_FOREIGN;
 }
 
+static void describe_drift(BandwidthKnob *b, const Bandwidth *live) {
+        if (live->quota_usec == QUOTA_UNLIMITED)
+                (void) snprintf(b->common.drift_value, sizeof(b->common.drift_value), "max %" PRIu64 ", burst %" PRIu64, live->period_usec, live->burst_usec);
+        else
+                (void) snprintf(b->common.drift_value, sizeof(b->common.drift_value), "%" PRIu64 " %" PRIu64 ", burst %" PRIu64, live->quota_usec,
+                                live->period_usec, live->burst_usec);
+}
+
 /* Another writer may be in the middle of a change of several steps (burst first, then quota): let it finish before anything of ours is written. */
-static void settle(BandwidthKnob *b, uint64_t now) {
+void bandwidth_settle(Manager *m, Group *g, const Bandwidth *live) {
+        BandwidthKnob *b = &g->managed->bandwidth;
+        const UnitInfo *unit = group_unit(m, g);
+        uint64_t now = clock_monotonic_usec();
+
+        if (unit)
+                units_refresh(m->units, unit->id);
+        describe_drift(b, live);
         b->common.held_until_usec = now + SETTLE_USEC;
         b->settling = true;
         b->common.status = KNOB_HELD;
         (void) snprintf(b->common.reason, sizeof(b->common.reason), "somebody else has just written %s: waiting for the end of it", b->common.drift_value);
+        manager_wake(m);
 }
 
 static void hold(BandwidthKnob *b, uint64_t now) {
@@ -173,12 +189,7 @@ bool bandwidth_handle_foreign(Manager *m, Group *g, const Bandwidth *live, const
         b->common.n_drifts++;
         b->common.last_drift_usec = now;
         (void) snprintf(b->common.drift_writer, sizeof(b->common.drift_writer), "%s", by);
-        if (live->quota_usec == QUOTA_UNLIMITED)
-                (void) snprintf(b->common.drift_value, sizeof(b->common.drift_value), "max %" PRIu64 ", burst %" PRIu64, live->period_usec, live->burst_usec);
-        else
-                (void) snprintf(b->common.drift_value, sizeof(b->common.drift_value), "%" PRIu64 " %" PRIu64 ", burst %" PRIu64, live->quota_usec,
-                                live->period_usec, live->burst_usec);
-
+        describe_drift(b, live);
         switch (x->effective.drift) {
         case DRIFT_ENFORCE:
                 what = too_often ? "written too often by somebody else: held" : "writing ours again (enforce)";
@@ -197,7 +208,7 @@ bool bandwidth_handle_foreign(Manager *m, Group *g, const Bandwidth *live, const
                 hold(b, now);
                 return false;
         }
-        settle(b, now);
-        manager_wake(m);
-        return false;
+        if (x->effective.drift == DRIFT_ADOPT)
+                bandwidth_adopt(m, g, live);
+        return true;
 }

@@ -162,7 +162,7 @@ void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
         const LedgerRecord *record;
         const UnitInfo *unit;
         char reason[160];
-        bool was_off = b->controller_off, has_burst, base_moved, adopted = false, hold_over = false, fresh_original = false;
+        bool was_off = b->controller_off, has_burst, base_moved, adopted = false, hold_over = false, settled = false, fresh_original = false;
         DriftVerdict verdict;
         Writer writer;
         uint64_t now = clock_monotonic_usec();
@@ -231,10 +231,11 @@ void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
                         return;
                 }
                 b->common.held_until_usec = 0;
-                if (!b->settling)
+                settled = b->settling;
+                hold_over = !settled;
+                if (hold_over)
                         x->drift_window_count = 0;
                 b->settling = false;
-                hold_over = true;
         }
 
         /* Whose value is it that the kernel has now? */
@@ -245,6 +246,9 @@ void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
                         if (x->effective.drift == DRIFT_ADOPT)
                                 bandwidth_adopt(m, g, &live);
                         trigger = "drift";
+                } else if (verdict == DRIFT_FOREIGN && !settled) {
+                        bandwidth_settle(m, g, &live);
+                        return;
                 } else if (verdict == DRIFT_FOREIGN && !bandwidth_handle_foreign(m, g, &live, "foreign"))
                         return;
                 if (verdict == DRIFT_RESET) {
@@ -368,11 +372,11 @@ static void owner_took_property(Manager *m, Group *g, const UnitInfo *u, const B
         x->property = x->property_wanted = (Bandwidth) { 0 };
         (void) ledger_drop(m->ledger, &gone);
         live.burst_usec = b->written.burst_usec;
-        if (!bandwidth_handle_foreign(m, g, &live, "admin-property") && !b->settling)
-                return;
         /* One call to systemd is a whole change: nothing to wait for. */
         b->common.held_until_usec = 0;
         b->settling = false;
+        if (!bandwidth_handle_foreign(m, g, &live, "admin-property"))
+                return;
         if (x->effective.drift == DRIFT_ENFORCE) {
                 if (had_base)
                         x->foreign_base = former_base;

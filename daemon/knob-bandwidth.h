@@ -31,5 +31,7 @@ typedef enum DriftVerdict {
 DriftVerdict bandwidth_judge(const Manager *m, const Group *g, Writer writer, const Bandwidth *live, bool was_off);
 /* Takes a foreign value as the owner's: the new base, and what a stop puts back. */
 void bandwidth_adopt(Manager *m, Group *g, const Bandwidth *live);
-/* Counts and reports a foreign value. True: go on and write; false: leave it for now (until common.held_until_usec; with settling set, what the class says is done then). */
+/* A foreign value has just been seen: waits a moment for the end of the change, and asks systemd whether its property has changed. */
+void bandwidth_settle(Manager *m, Group *g, const Bandwidth *live);
+/* Counts and reports a foreign value. True: go on and write; false: leave it for now (until common.held_until_usec). */
 bool bandwidth_handle_foreign(Manager *m, Group *g, const Bandwidth *live, const char *by);

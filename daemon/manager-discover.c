@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 
 #define WATCH_TREE (IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW)
-#define WATCH_VALUES (WATCH_TREE | IN_MODIFY)
+#define WATCH_VALUES (WATCH_TREE | IN_MODIFY | IN_CLOSE_WRITE)   /* the latter comes also when the kernel refused the write */
+#define OWN_WRITE_USEC (200 * USEC_PER_MSEC)
 
 static void watch_directory(Manager *m, Group *g, int dir_fd, uint32_t mask) {
         char proc_path[64];
@@ -191,10 +192,15 @@ static void handle_event(Manager *m, const struct inotify_event *e) {
         }
         if (e->len == 0)
                 return;
-        if (e->mask & IN_MODIFY) {
+        if (e->mask & (IN_MODIFY | IN_CLOSE_WRITE)) {
                 if (parent->managed && startswith(e->name, "cpu.")) {
+                        const UnitInfo *unit = group_unit(m, parent);
+
                         parent->managed->next_sample_usec = 0;
                         manager_wake(m);
+                        /* systemd sends no signal when a cgroup property is set, and its write may have been refused: ask it. */
+                        if (unit && clock_monotonic_usec() - parent->managed->bandwidth.common.last_write_usec > OWN_WRITE_USEC)
+                                units_refresh(m->units, unit->id);
                 } else if (streq(e->name, "cgroup.events") && m->n_pool_groups > 0)
                         manager_wake(m);
                 return;

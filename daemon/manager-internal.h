@@ -99,6 +99,7 @@ struct Manager {
 
         char **pool_groups;             /* paths of ours to remove when empty */
         size_t n_pool_groups, pool_groups_capacity;
+        uint64_t next_pools_scan_usec;  /* for groups that a former daemon made */
 
         /* host load between ticks */
         uint64_t cpu_busy, cpu_total, host_sampled_usec;

@@ -7,6 +7,7 @@
 
 #define POOLS_UNIT "cpuclass-pools.service"
 #define POOL_GROUPS_MAX 4096
+#define POOLS_SCAN_USEC (10 * USEC_PER_SEC)
 
 static int pools_base(const Manager *m, char **ret) {
         const UnitInfo *u = m->units ? units_get(m->units, POOLS_UNIT) : NULL;
@@ -111,10 +112,13 @@ static bool is_empty(const Manager *m, const char *path) {
 void pools_sweep(Manager *m) {
         _cleanup_free_ char *base = NULL, *prefix = NULL;
 
-        if (m->n_pool_groups == 0 && m->counters.n_ticks % 16 != 1)
+        uint64_t now = clock_monotonic_usec();
+
+        if (!m->units_listed || (m->n_pool_groups == 0 && now < m->next_pools_scan_usec))
                 return;
+        m->next_pools_scan_usec = now + POOLS_SCAN_USEC;
         /* Groups that a former daemon made are ours too: whatever lies below the unit but its own leaf. */
-        if (m->units_listed && pools_base(m, &base) >= 0 && asprintf(&prefix, "%s/", base) >= 0) {
+        if (pools_base(m, &base) >= 0 && asprintf(&prefix, "%s/", base) >= 0) {
                 for (size_t i = group_table_lower_bound(&m->groups, prefix); i < m->groups.n && startswith(m->groups.items[i]->path, prefix); i++) {
                         const char *name = m->groups.items[i]->path + strlen(prefix);
 

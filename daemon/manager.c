@@ -98,6 +98,8 @@ static void on_units_connected(void *userdata) {
         m->reloading = false;
         m->host.facts[FACT_SYSTEMD] = (HostFact) { .state = FACT_YES };
         log_info("systemd's units are known");
+        m->next_pools_scan_usec = 0;
+        manager_wake(m);
         manager_mark_all_dirty(m);
 }
 

@@ -360,17 +360,43 @@ void bandwidth_check_drift(Manager *m, Group *g) {
         b->has_observed = true;
 }
 
+/* The drop-in under our name holds the owner's word now: that is what an undo must leave. The period's drop-in may still be ours. */
+static void remember_owners_dropin(Manager *m, const char *unit, const Bandwidth *property) {
+        const LedgerRecord *old = ledger_find(m->ledger, LEDGER_UNIT_QUOTA, unit, 0, 0, 0);
+        _cleanup_free_ char *path = NULL, *content = NULL, *period_path = NULL, *period_content = NULL, *period_original = NULL;
+        LedgerRecord record = { .kind = LEDGER_UNIT_QUOTA, .key = (char *) unit, .original = *property, .written_text = (char *) "", .has_written = true };
+
+        if (!old)
+                return;
+        record.written = old->written;
+        if (units_read_dropin(unit, "CPUQuota", &path, &content) >= 0) {
+                record.dropin_path = path;
+                record.original_text = content;
+        }
+        if (units_read_dropin(unit, "CPUQuotaPeriodSec", &period_path, &period_content) >= 0) {
+                record.period_dropin_path = period_path;
+                if (record_owns_dropin(old, "CPUQuotaPeriodSec", period_content)) {
+                        period_original = old->period_original_text ? strdup(old->period_original_text) : NULL;
+                        record.period_written_text = period_content;
+                        record.period_original_text = period_original;
+                } else {
+                        record.period_written_text = (char *) "";
+                        record.period_original_text = period_content;
+                }
+        }
+        (void) ledger_put(m->ledger, &record, 1);
+}
+
 /* An admin (or whoever else talks to systemd) set CPUQuota= on a unit whose quota was ours. */
 static void owner_took_property(Manager *m, Group *g, const UnitInfo *u, const Bandwidth *property) {
         Managed *x = g->managed;
         BandwidthKnob *b = &x->bandwidth;
-        LedgerRecord gone = { .kind = LEDGER_UNIT_QUOTA, .key = u->id };
         LedgerRecord record = { .kind = LEDGER_BANDWIDTH, .key = g->path, .inode = g->inode };
         Bandwidth live = *property, former_base = b->base;
         bool had_base = b->has_base;
 
         x->property = x->property_wanted = (Bandwidth) { 0 };
-        (void) ledger_drop(m->ledger, &gone);
+        remember_owners_dropin(m, u->id, property);
         live.burst_usec = b->written.burst_usec;
         /* One call to systemd is a whole change: nothing to wait for. */
         b->common.held_until_usec = 0;

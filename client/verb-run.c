@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* run: this process moves into a group of its own and becomes the command. */
 
+#include <spawn.h>
+#include <sys/wait.h>
+#include <time.h>
+
 #include "client/format.h"
 #include "client/http.h"
 #include "client/names.h"
@@ -17,6 +21,65 @@ const char help_run[] =
 
 #define CODE_CANNOT_RUN 126
 #define CODE_NO_COMMAND 127
+
+/* The subtree of the pools is a unit of its own that nothing starts at boot: its delegation switches the cpu controller on between the host's
+ * slices, and that is for the first user of a pool to want. */
+#define POOLS_UNIT "cpuclass-pools.service"
+#define POOLS_WAIT_USEC (5 * USEC_PER_SEC)
+#define POOLS_RETRY_USEC (100 * USEC_PER_MSEC)
+
+static bool pools_are_there(const Client *c) {
+        _cleanup_answer_ Answer a = {};
+
+        return http_call(c, "GET", "/v1/groups/unit/" POOLS_UNIT, NULL, TIMEOUT_USUAL, true, &a) == CODE_OK && a.status == 200;
+}
+
+static bool start_pools(void) {
+        const char *const arguments[] = { "systemctl", "start", POOLS_UNIT, NULL };
+        posix_spawn_file_actions_t actions;
+        int status = -1, r;
+        pid_t pid;
+
+        /* standard output is the command's */
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return false;
+        r = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawnp(&pid, arguments[0], &actions, NULL, (char *const *) arguments, environ);
+        (void) posix_spawn_file_actions_destroy(&actions);
+        while (r == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        if (r == 0 && status == 0)
+                return true;
+        complain("%s could not be started", POOLS_UNIT);
+        return false;
+}
+
+/* Asks for the group; where the pools are not there yet, starts them, and waits until the daemon has seen them. */
+static ExitCode ask(const Client *c, const char *url, json_t *body, Answer *ret) {
+        bool started = false;
+
+        for (uint64_t waited = 0;; waited += POOLS_RETRY_USEC) {
+                _cleanup_answer_ Answer a = {};
+                ExitCode code = http_call(c, "POST", url, body, TIMEOUT_USUAL, false, &a);
+
+                if (code != CODE_OK)
+                        return code;
+                if (a.status < 500 || waited >= POOLS_WAIT_USEC || (!started && pools_are_there(c))) {
+                        if (a.status >= 200 && a.status < 300) {
+                                *ret = a;
+                                a = (Answer) {};
+                                return CODE_OK;
+                        }
+                        problem_print(&a);
+                        return exit_code_of_answer(a.status, json_text(a.json, "type"));
+                }
+                if (!started && !start_pools())
+                        return CODE_FAILURE;
+                started = true;
+                (void) nanosleep(&(struct timespec) { .tv_nsec = (long) (POOLS_RETRY_USEC * NSEC_PER_USEC) }, NULL);
+        }
+}
 
 int verb_run(Client *c, const Verb *verb, int argc, char **argv) {
         static const struct option options[] = {
@@ -62,12 +125,7 @@ int verb_run(Client *c, const Verb *verb, int argc, char **argv) {
                 code = CODE_FAILURE;
         }
         if (code == CODE_OK) {
-                bool json = c->json;
-
-                /* standard output is the command's */
-                c->json = false;
-                code = client_request(c, "POST", url, body, TIMEOUT_USUAL, &a);
-                c->json = json;
+                code = ask(c, url, body, &a);
                 if (class_name && code == CODE_INVALID)
                         class_hint_unless_known(c, class_name);
         }

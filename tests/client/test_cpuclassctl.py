@@ -298,6 +298,33 @@ class Changing(unittest.TestCase):
             r = ctl("run", "--pool", "p", "echo", "ran", socket=d.socket)
             self.assertEqual((r.returncode, text(r)), (4, ""), "what was refused is not run")
 
+    def test_run_starts_the_pools(self):
+        """The first use of a pool starts the unit that holds them, and waits until the daemon has seen it."""
+        made = {"pool": "p", "cgroup": "/x/p-1", "class": None, "pid": 1}
+        asked = []
+        with tempfile.TemporaryDirectory() as directory, FakeDaemon({}) as d:
+            started = os.path.join(directory, "started")
+            systemctl = os.path.join(directory, "systemctl")
+            with open(systemctl, "w") as f:
+                f.write(f'#!/bin/sh\necho noise; echo "$@" >{started}\n')
+            os.chmod(systemctl, 0o755)
+
+            def answer(_):
+                asked.append(os.path.exists(started))
+                return (201, made) if len(asked) > 2 else (500, problem("internal", 500, "cpuclass-pools.service does not run"))
+            d.answers["POST /v1/pools/p"] = answer
+            r = ctl("run", "--pool", "p", "--", "/bin/echo", "ran", socket=d.socket, env={"PATH": directory})
+            self.assertEqual((r.returncode, text(r)), (0, "ran\n"), error(r))
+            self.assertEqual(asked, [False, True, True])
+            with open(started) as f:
+                self.assertEqual(f.read(), "start cpuclass-pools.service\n")
+            # where they run already, a failure is one
+            os.unlink(started)
+            d.answers["GET /v1/groups/unit/cpuclass-pools.service"] = data.WEB
+            d.answers["POST /v1/pools/p"] = (500, problem("internal", 500, "no"))
+            r = ctl("run", "--pool", "p", "--", "/bin/echo", "ran", socket=d.socket, env={"PATH": directory})
+            self.assertEqual((r.returncode, text(r), os.path.exists(started)), (1, "", False))
+
     def test_policy_reload(self):
         with FakeDaemon({"POST /v1/policy/reload": {"revision": 5, "error": None, "files": ["a"], "classes": ["x", "y"], "n_rules": 3, "patches": {}}}) as d:
             self.assertIn("Revision 5 is in force: 2 classes, 3 rules", text(ctl("policy", "reload", socket=d.socket)))

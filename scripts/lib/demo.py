@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The demonstration, inside the guest of scripts/run: three workloads as units, classes over REST, and what the kernel makes of it.
 
-  demo.py --port HOST_PORT [--once] [--live]
+  demo.py --port HOST_PORT [--once] [--columns N]
 
 The figures of a unit are the kernel's own (cpu.max, cpu.stat, cpu.pressure, sched_getattr), not the daemon's view of them. Ends with 0
 when the request server's median latency and its throttled share fell.
@@ -40,12 +40,16 @@ WHAT = {
 class Table:
     """Prints rows; on a terminal the next table overwrites the last one."""
 
-    def __init__(self, live):
-        self.live, self.height = live, 0
+    def __init__(self, columns):
+        """columns: width of the terminal; 0: there is none."""
+        self.live, self.columns, self.height = columns > 0, columns, 0
 
     def show(self, lines):
-        if self.live and self.height:
-            sys.stdout.write(f"\x1b[{self.height}A\x1b[J")
+        if self.live:
+            # A line that wraps would be two to overwrite.
+            lines = [line[: self.columns] for line in lines]
+            if self.height:
+                sys.stdout.write(f"\x1b[{self.height}A\x1b[J")
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
         self.height = len(lines)
@@ -93,7 +97,8 @@ class Watch:
             return None
         with contextlib.suppress(OSError, ValueError):
             with open(self.unit.stats_path, encoding="utf-8") as f:
-                return json.load(f)["window"]["latency"]
+                latency = json.load(f)["window"]["latency"]
+                return latency if latency["count"] else None
         return None
 
 
@@ -125,7 +130,7 @@ def watch_for(seconds, table, watches, heading):
             lines = ["", heading if left <= 0 else f"{heading} ({left:.0f} s)", *format_table([w.row() for w in watches])]
             decision = last_decision("web.service")
             if decision:
-                lines.append(f"last decision for web.service: {decision[:200]}")
+                lines.append(f"last decision for web.service: {decision}")
             table.show(lines)
         if left <= 0:
             table.height = 0
@@ -200,10 +205,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--once", action="store_true")
-    parser.add_argument("--live", action="store_true")
+    parser.add_argument("--columns", type=int, default=0, help="width of the terminal that shows a live table")
     args = parser.parse_args()
     try:
-        return demonstrate(args, Table(args.live))
+        return demonstrate(args, Table(args.columns))
     except AssertionError as error:
         print(f"demo: {error}", flush=True)
         print(subprocess.run(["journalctl", "-q", "--no-pager", "-u", "cpuclassd", "-n", "40"], capture_output=True, text=True, check=False).stdout, flush=True)

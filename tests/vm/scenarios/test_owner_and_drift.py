@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Nobody is fought: what systemd, an admin or a runtime sets is seen, named, and handled as the class says."""
 
-import errno
+import contextlib
 
 from guest import api, cgwrite, ctl, holds, run, systemctl, unit, wait_until
 
@@ -146,14 +146,23 @@ def test_no_write_war(daemon):
     with unit("svc", "hog", "1", CPUQuota="40%") as svc:
         daemon.start(policy(drift="enforce"))
         daemon.assign(svc, "gold")
-        for _ in range(15):
-            cgwrite(svc.cgroup, "cpu.max.burst", 0)
-            cgwrite(svc.cgroup, "cpu.max", "20000 100000")
-            time.sleep(0.7)
-        knob = daemon.group(svc)["bandwidth"]
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            # Two steps, as the kernel asks for; when ours comes between them the second is refused, and the runtime tries again.
+            with contextlib.suppress(OSError):
+                cgwrite(svc.cgroup, "cpu.max.burst", 0)
+                cgwrite(svc.cgroup, "cpu.max", "20000 100000")
+            time.sleep(1)
+            knob = daemon.group(svc)["bandwidth"]
+            if knob["status"] == "held" and "somebody else wrote it" in knob["reason"]:
+                break
         assert knob["status"] == "held", knob
-        assert knob["writes"] <= 30, knob
-        assert svc.cpu_max == (20000, 100000)
+        assert knob["drift"]["count"] > 3 and knob["writes"] <= 40, knob
+        cgwrite(svc.cgroup, "cpu.max.burst", 0)
+        cgwrite(svc.cgroup, "cpu.max", "20000 100000")
+        writes = knob["writes"]
+        holds(lambda: svc.cpu_max == (20000, 100000), 3, "the runtime's value left alone")
+        assert daemon.group(svc)["bandwidth"]["writes"] == writes
 
 
 def test_siblings_keep_their_shares(daemon):

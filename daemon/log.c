@@ -3,6 +3,7 @@
 
 #include "daemon/log.h"
 
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <syslog.h>
 
@@ -10,13 +11,23 @@
 
 static int max_priority = LOG_INFO;
 
+/* $JOURNAL_STREAM names the device and inode of the journal's stream (systemd.exec(5)); it is inherited by processes whose stderr is something else. */
+static bool stderr_is_journal(void) {
+        const char *stream = getenv("JOURNAL_STREAM");
+        unsigned long long device, inode;
+        struct stat st;
+
+        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 && st.st_dev == (dev_t) device &&
+               st.st_ino == (ino_t) inode;
+}
+
 static bool to_stderr(void) {
         static int cached = -1;
 
         if (cached < 0) {
                 const char *e = getenv("CPUCLASS_LOG");
 
-                cached = e ? streq(e, "stderr") : isatty(STDERR_FILENO) || !getenv("JOURNAL_STREAM");
+                cached = e ? streq(e, "stderr") : !stderr_is_journal();
         }
         return cached;
 }

@@ -133,7 +133,7 @@ class Daemon:
         self.wait_ready()
         return self
 
-    def wait_ready(self, timeout=20):
+    def wait_ready(self, timeout=40):
         wait_until(lambda: api("GET", "/readyz").status == 200, timeout, "/readyz answering 200")
 
     def restart(self):
@@ -150,7 +150,7 @@ class Daemon:
         """kill -9 and wait until systemd has brought it back."""
         old = self.pid
         self.kill()
-        wait_until(lambda: self.pid not in (0, old), 20, "systemd starting cpuclassd again")
+        wait_until(lambda: self.pid not in (0, old), 40, "systemd starting cpuclassd again")
         self.wait_ready()
 
     def reload(self):

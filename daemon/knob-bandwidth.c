@@ -290,6 +290,10 @@ void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
                 r = bandwidth_write_now(m, g, fd, &live, &want, trigger, NULL);
                 if (r < 0)
                         return;
+        } else if (!b->has_written) {
+                /* It was right already. From here on another value is somebody's newer word (a container runtime sets its limit after the mkdir), not one to write over. */
+                b->written = live;
+                b->has_written = true;
         }
         if (unit) {
                 unit_property_bandwidth(unit, &property);

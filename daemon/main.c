@@ -86,6 +86,7 @@ static int on_end(sd_event_source *source, const struct signalfd_siginfo *info, 
                 return sd_event_exit(d->event, 0);
         }
         log_info("Stopping: putting back every value that is still ours");
+        manager_quiesce(d->manager);
         if (sd_event_add_time_relative(d->event, NULL, CLOCK_MONOTONIC, 20 * USEC_PER_SEC, 0, on_restore_timeout, d) < 0)
                 return sd_event_exit(d->event, 0);
         if (manager_restore_all(d->manager, on_restored, d) < 0)

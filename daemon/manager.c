@@ -386,6 +386,11 @@ Manager *manager_free(Manager *m) {
 
 /* ---- restore everything ---- */
 
+void manager_quiesce(Manager *m) {
+        m->tick_source = sd_event_source_disable_unref(m->tick_source);
+        m->dirty_source = sd_event_source_disable_unref(m->dirty_source);
+}
+
 static bool all_records(const LedgerRecord *r, void *userdata) {
         return true;
 }

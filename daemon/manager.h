@@ -20,6 +20,8 @@ typedef struct ManagerConfig {
 int manager_new(sd_event *event, const ManagerConfig *config, Manager **ret);
 Manager *manager_free(Manager *m);      /* writes nothing to the kernel */
 int manager_start(Manager *m);
+/* The daemon ends: from here on nothing is decided or written but what manager_restore_all() puts back. There is no way back. */
+void manager_quiesce(Manager *m);
 /* Puts back every value that is still ours; done is called when systemd has reloaded (or at once). */
 int manager_restore_all(Manager *m, void (*done)(size_t n_restored, size_t n_left, void *userdata), void *userdata);
 

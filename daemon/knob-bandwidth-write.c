@@ -233,9 +233,9 @@ void bandwidth_property_tick(Manager *m, Group *g, uint64_t now) {
         if (!unit_owner_bandwidth(unit, &owner) || !x->property.quota_usec)
                 owner = property;
 
-        if (x->effective.enable_controller && !x->weight_held && unit->cpu_weight == UINT64_MAX &&
-            !ledger_find(m->ledger, LEDGER_UNIT_WEIGHT, unit->id, 0, 0, 0)) {
-                /* The controller stays on in the slice as long as a unit there has a CPU property: hold one of our own, at the default weight. */
+        if (x->effective.enable_controller && !x->weight_held && unit->cpu_weight == UINT64_MAX) {
+                /* The controller stays on in the slice as long as a unit there has a CPU property: hold one of our own, at the default weight. A record may be there already: of
+                 * a transient unit of the same name, whose drop-ins went with it. */
                 call = property_call_new(m, g, unit);
                 if (!call || remember_unit(m, unit, true, &owner, &(Bandwidth) { 0 }) < 0) {
                         if (call)
@@ -255,6 +255,8 @@ void bandwidth_property_tick(Manager *m, Group *g, uint64_t now) {
                 return;
         }
         x->property_due_usec = 0;
+        if (!x->effective.manages_bandwidth)
+                return;                      /* only the controller is wanted: the quota is the owner's */
         if (!x->resync && x->property_wanted.quota_usec == property.quota_usec &&
             (property.quota_usec == QUOTA_UNLIMITED || x->property_wanted.period_usec == property.period_usec))
                 return;

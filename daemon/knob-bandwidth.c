@@ -168,9 +168,9 @@ void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
         uint64_t now = clock_monotonic_usec();
         int r;
 
+        if (!x->effective.manages_bandwidth && (b->has_written || x->property.quota_usec || (x->weight_held && !x->effective.enable_controller)))
+                bandwidth_release(m, g, trigger);
         if (!x->effective.manages_bandwidth && !x->effective.enable_controller) {
-                if (b->has_written || x->weight_held)
-                        bandwidth_release(m, g, trigger);
                 set_status(&b->common, KNOB_UNMANAGED, "%s", "");
                 x->law_running = false;
                 return;

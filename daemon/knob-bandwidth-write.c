@@ -209,6 +209,8 @@ static int remember_unit(Manager *m, const UnitInfo *unit, bool weight, const Ba
 void bandwidth_hold_property(Manager *m, Group *g, const Bandwidth *want, uint64_t due_usec) {
         Managed *x = g->managed;
 
+        if (m->config.dry_run)
+                return;
         if (x->property_wanted.quota_usec == want->quota_usec && x->property_wanted.period_usec == want->period_usec && x->property_due_usec)
                 return;      /* on its way already */
         x->property_wanted = *want;
@@ -240,6 +242,7 @@ void bandwidth_property_tick(Manager *m, Group *g, uint64_t now) {
                 if (!call || remember_unit(m, unit, true, &owner, &(Bandwidth) { 0 }) < 0) {
                         if (call)
                                 property_call_free(call);
+                        x->property_due_usec = now + USEC_PER_SEC;
                         return;
                 }
                 call->weight = true;
@@ -260,13 +263,14 @@ void bandwidth_property_tick(Manager *m, Group *g, uint64_t now) {
         if (!x->resync && x->property_wanted.quota_usec == property.quota_usec &&
             (property.quota_usec == QUOTA_UNLIMITED || x->property_wanted.period_usec == property.period_usec))
                 return;
-        x->resync = false;
         call = property_call_new(m, g, unit);
         if (!call || remember_unit(m, unit, false, &owner, &x->property_wanted) < 0) {
                 if (call)
                         property_call_free(call);
+                x->property_due_usec = now + USEC_PER_SEC;
                 return;
         }
+        x->resync = false;
         call->asked = x->property_wanted;
         call->owner = owner;
         x->property_busy = true;

@@ -127,6 +127,10 @@ static void controller_off(Manager *m, Group *g, Writer writer) {
         desired_now(g, writer, &b->plan, &want);
         b->desired = want;
         b->has_desired = true;
+        if (manager_is_paused(m, g, NULL)) {
+                set_status(&b->common, KNOB_PAUSED, "paused: the cpu controller is off and stays so until it is resumed");
+                return;
+        }
         set_status(&b->common, m->config.dry_run ? KNOB_DRY_RUN : KNOB_PENDING, "turning the cpu controller on through systemd");
         bandwidth_hold_property(m, g, &want, clock_monotonic_usec());
 }

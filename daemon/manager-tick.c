@@ -253,16 +253,19 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
                 }
                 if (x->property_due_usec) {
                         bandwidth_property_tick(m, g, now);
+                        /* What is due and yet not sent waits for an answer, for a resume or for the bus. */
                         if (x->property_due_usec)
-                                next = MIN_OF(next, MAX_OF(x->property_due_usec, now + 20 * USEC_PER_MSEC));
+                                next = MIN_OF(next, MAX_OF(x->property_due_usec, now + (m->n_calls ? 20 : 250) * USEC_PER_MSEC));
                 }
                 if ((x->effective.has_latency_nice || x->effective.core_scheduling != CORE_SCHEDULING_NONE) && now >= x->next_walk_usec) {
                         latency_reconcile(m, g, "thread");
                         cookie_reconcile(m, g, "thread");
                         x->next_walk_usec = (now / WALK_USEC + 1) * WALK_USEC;
                 }
-                if (x->bandwidth.settling && x->bandwidth.common.held_until_usec)
-                        next = MIN_OF(next, MAX_OF(x->bandwidth.common.held_until_usec, now + USEC_PER_MSEC));
+                if (x->bandwidth.settling && x->bandwidth.common.held_until_usec > now)
+                        next = MIN_OF(next, x->bandwidth.common.held_until_usec);
+                else if (x->bandwidth.settling)
+                        manager_mark_dirty(m, g);
                 next = MIN_OF(next, x->next_sample_usec);
                 if (x->next_walk_usec)
                         next = MIN_OF(next, x->next_walk_usec);

@@ -180,7 +180,8 @@ size_t manager_pending(const Manager *m, PendingView *ret, size_t max) {
 
 /* ---- pauses ---- */
 
-static int pauses_store(Manager *m) {
+/* without: a pause that is left out; NULL: none. */
+static int pauses_store(Manager *m, const Pause *without) {
         json_t *document = json_pack("{s:i, s:[]}", "version", 1, "pauses"), *array;
         int r;
 
@@ -188,7 +189,11 @@ static int pauses_store(Manager *m) {
                 return -ENOMEM;
         array = json_object_get(document, "pauses");
         for (size_t i = 0; i < m->n_pauses; i++) {
-                json_t *o = json_pack("{s:o, s:I}", "key", m->pauses[i].key ? json_stringn_nocheck(m->pauses[i].key, strlen(m->pauses[i].key)) : json_null(),
+                json_t *o;
+
+                if (&m->pauses[i] == without)
+                        continue;
+                o = json_pack("{s:o, s:I}", "key", m->pauses[i].key ? json_stringn_nocheck(m->pauses[i].key, strlen(m->pauses[i].key)) : json_null(),
                                       "until_realtime_usec", (json_int_t) m->pauses[i].until_realtime_usec);
 
                 if (!o || json_array_append_new(array, o) < 0) {
@@ -260,37 +265,60 @@ bool manager_is_paused(const Manager *m, const Group *g, uint64_t *ret_until_use
         return false;
 }
 
-static void drop_pauses(Manager *m, const char *key) {
-        uint64_t wall = clock_realtime_usec();
-        size_t out = 0;
-
+static Pause *find_pause(Manager *m, const char *key) {
         for (size_t i = 0; i < m->n_pauses; i++)
-                if (streq_null(m->pauses[i].key, key) || (m->pauses[i].until_realtime_usec && m->pauses[i].until_realtime_usec <= wall))
-                        free(m->pauses[i].key);
-                else
-                        m->pauses[out++] = m->pauses[i];
-        m->n_pauses = out;
+                if (streq_null(m->pauses[i].key, key))
+                        return &m->pauses[i];
+        return NULL;
+}
+
+static void drop_pause(Manager *m, Pause *p) {
+        free(p->key);
+        *p = m->pauses[--m->n_pauses];
+}
+
+void pauses_expire(Manager *m) {
+        uint64_t wall = m->n_pauses ? clock_realtime_usec() : 0;
+        bool over = false;
+
+        for (size_t i = 0; i < m->n_pauses;)
+                if (m->pauses[i].until_realtime_usec && m->pauses[i].until_realtime_usec <= wall) {
+                        log_notice("The pause of %s is over", m->pauses[i].key ? m->pauses[i].key : "everything");
+                        drop_pause(m, &m->pauses[i]);     /* the file may keep it: it is over there, too */
+                        over = true;
+                } else
+                        i++;
+        if (over)
+                manager_mark_all_dirty(m);
 }
 
 int manager_pause(Manager *m, const char *key, uint64_t duration_usec) {
-        Pause p = { 0 };
+        uint64_t until = duration_usec ? clock_realtime_usec() + duration_usec : 0, former = 0;
+        Pause *p = find_pause(m, key);
+        bool fresh = !p;
         int r;
 
         if (key && !manager_find_group_by_cgroup(m, key) && !manager_find_group_by_unit(m, key))
                 return -ENOENT;
-        if (m->n_pauses >= PAUSES_MAX)
-                return -ENOSPC;
-        drop_pauses(m, key);
-        if (GROW_ARRAY(m->pauses, m->n_pauses, m->pauses_capacity) < 0)
-                return -ENOMEM;
-        p.key = key ? strdup(key) : NULL;
-        if (key && !p.key)
-                return -ENOMEM;
-        p.until_realtime_usec = duration_usec ? clock_realtime_usec() + duration_usec : 0;
-        m->pauses[m->n_pauses++] = p;
-        r = pauses_store(m);
+        if (fresh) {
+                char *copy = NULL;
+
+                if (m->n_pauses >= PAUSES_MAX)
+                        return -ENOSPC;
+                if (GROW_ARRAY(m->pauses, m->n_pauses, m->pauses_capacity) < 0 || (key && !(copy = strdup(key))))
+                        return -ENOMEM;
+                p = &m->pauses[m->n_pauses++];
+                *p = (Pause) { .key = copy };
+        } else
+                former = p->until_realtime_usec;
+        p->until_realtime_usec = until;
+        r = pauses_store(m, NULL);
         if (r < 0) {
-                free(m->pauses[--m->n_pauses].key);
+                /* What was in force stays in force. */
+                if (fresh)
+                        drop_pause(m, p);
+                else
+                        p->until_realtime_usec = former;
                 return r;
         }
         log_notice("Paused %s%s", key ? key : "everything", duration_usec ? " for a while" : " until it is resumed");
@@ -300,17 +328,19 @@ int manager_pause(Manager *m, const char *key, uint64_t duration_usec) {
 }
 
 int manager_resume(Manager *m, const char *key) {
-        size_t before = m->n_pauses;
+        Pause *p = find_pause(m, key);
         int r;
 
-        drop_pauses(m, key);
-        if (before == m->n_pauses)
+        if (!p)
                 return -ENOENT;
-        r = pauses_store(m);
+        r = pauses_store(m, p);
+        if (r < 0)
+                return r;
+        drop_pause(m, p);
         log_notice("Resumed %s", key ? key : "everything");
         manager_mark_all_dirty(m);
         manager_wake(m);
-        return r;
+        return 0;
 }
 
 /* ---- waiting for an effect ---- */

@@ -164,6 +164,8 @@ void decide_record(Manager *m, Group *g, const DecisionInput *in, const char *fo
 
 /* pauses */
 int pauses_load(Manager *m);
+/* Forgets pauses whose time is over: their groups get what was held back. */
+void pauses_expire(Manager *m);
 bool manager_is_paused(const Manager *m, const Group *g, uint64_t *ret_until_usec);
 
 /* policy files */

@@ -231,6 +231,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         uint64_t now = clock_monotonic_usec(), next = now + SAMPLE_QUIET_USEC, spent;
 
         m->counters.n_ticks++;
+        pauses_expire(m);
         check_host(m, now);
         sample_host(m, now);
         for (size_t i = 0; i < m->groups.n; i++) {

@@ -70,6 +70,7 @@ static int get_cookie(Manager *m, const char *key, Cookie **ret) {
 }
 
 void cookies_sweep(Manager *m) {
+        m->cookies_idle = false;
         for (size_t i = 0; i < m->n_cookies;) {
                 bool used = false;
 
@@ -156,14 +157,26 @@ static void thread_left(Manager *m, Group *g, const TrackedThread *t, uint64_t i
         uint64_t start, now_id;
         const Group *other;
 
-        dead_thread(m, LEDGER_THREAD_COOKIE, g->path, t->tid, t->start_ticks);
-        if (thread_start_time(t->tid, &start) < 0 || start != t->start_ticks || cgroup_of_pid(t->tid, &path) < 0 || streq(path, g->path))
+        if (thread_start_time(t->tid, &start) < 0 || start != t->start_ticks || cgroup_of_pid(t->tid, &path) < 0) {
+                dead_thread(m, LEDGER_THREAD_COOKIE, g->path, t->tid, t->start_ticks);
                 return;
+        }
+        /* A group that gives it a cookie takes its record over. */
         other = group_table_find(&m->groups, path);
-        if (other && other->managed && other->managed->effective.core_scheduling != CORE_SCHEDULING_NONE)
+        if (streq(path, g->path) || (other && other->managed && other->managed->effective.core_scheduling != CORE_SCHEDULING_NONE))
                 return;
+        dead_thread(m, LEDGER_THREAD_COOKIE, g->path, t->tid, t->start_ticks);
         if (cookie_read(t->tid, &now_id) >= 0 && now_id == id)
                 (void) cookie_clear(t->tid, COOKIE_SCOPE_THREAD);
+}
+
+void cookie_group_gone(Manager *m, Group *g) {
+        const Managed *x = g->managed;
+
+        for (size_t i = 0; i < x->cookie_threads.n; i++)
+                thread_left(m, g, &x->cookie_threads.items[i], x->cookie.cookie_id);
+        /* Its own cookie needs no holder any more. */
+        m->cookies_idle = m->cookies_idle || x->effective.core_scheduling != CORE_SCHEDULING_NONE;
 }
 
 static bool group_is_threaded(int dir_fd) {
@@ -229,6 +242,7 @@ static void reconcile_threads(Manager *m, Group *g, int dir_fd, const char *key,
                                                     .original_text = cookie->key, .written_number = (int64_t) cookie->id, .has_written = true };
         }
         if (n_new > 0 && !m->config.dry_run) {
+                dead_threads_flush(m, true);     /* of one that left and has come back */
                 r = ledger_put(m->ledger, records, n_new);
                 if (r < 0) {
                         k->common.status = KNOB_FAILED;

@@ -93,14 +93,24 @@ static void thread_left(Manager *m, Group *g, const TrackedThread *t, uint64_t s
         const Group *other;
         bool takes;
 
-        dead_thread(m, LEDGER_THREAD_SLICE, g->path, t->tid, t->start_ticks);
-        if (thread_start_time(t->tid, &start) < 0 || start != t->start_ticks || cgroup_of_pid(t->tid, &path) < 0 || streq(path, g->path))
+        if (thread_start_time(t->tid, &start) < 0 || start != t->start_ticks || cgroup_of_pid(t->tid, &path) < 0) {
+                dead_thread(m, LEDGER_THREAD_SLICE, g->path, t->tid, t->start_ticks);
                 return;
+        }
+        /* A group that gives it a slice takes its record over, with the original in it. */
         other = group_table_find(&m->groups, path);
-        if (other && other->managed && other->managed->effective.has_latency_nice)
+        if (streq(path, g->path) || (other && other->managed && other->managed->effective.has_latency_nice))
                 return;
+        dead_thread(m, LEDGER_THREAD_SLICE, g->path, t->tid, t->start_ticks);
         if (slice_read(NULL, t->tid, m->host.base_slice_nsec, &now_slice, &takes) >= 0 && takes && now_slice == slice_nsec)
                 (void) slice_apply(NULL, t->tid, (uint64_t) t->original, m->host.base_slice_nsec, NULL, NULL);
+}
+
+void latency_group_gone(Manager *m, Group *g) {
+        const ThreadSet *set = &g->managed->slice_threads;
+
+        for (size_t i = 0; i < set->n; i++)
+                thread_left(m, g, &set->items[i], g->managed->latency.slice_nsec);
 }
 
 static void sweep_left(Manager *m, Group *g, const pid_t *tids, size_t n, uint64_t slice_nsec) {
@@ -128,6 +138,8 @@ static int remember(Manager *m, Group *g, const Fresh *fresh, size_t n, uint64_t
 
         if (!records)
                 return -ENOMEM;
+        /* One that left and has come back must not lose its new record to the note that it had left. */
+        dead_threads_flush(m, true);
         for (size_t i = 0; i < n; i++)
                 records[i] = (LedgerRecord) {
                         .kind = LEDGER_THREAD_SLICE, .key = g->path, .inode = g->inode, .tid = fresh[i].tid, .start_ticks = fresh[i].start_ticks,
@@ -163,7 +175,8 @@ static void reconcile_threads(Manager *m, Group *g, int dir_fd, const char *trig
 
         for (size_t i = 0; i < n; i++) {
                 TrackedThread *t = thread_set_find(&x->slice_threads, tids[i]);
-                uint64_t now_slice, start;
+                uint64_t now_slice, start, before;
+                const LedgerRecord *old;
                 bool takes;
 
                 if (t && t->verified) {
@@ -194,9 +207,15 @@ static void reconcile_threads(Manager *m, Group *g, int dir_fd, const char *trig
                 }
                 if (thread_start_time(tids[i], &start) < 0)
                         continue;
-                if (t && t->start_ticks != start)
-                        t->original = 0;     /* the number was used again: a child of the group's, or moved in */
-                if (t && now_slice != want && now_slice != old_slice && t->start_ticks == start) {
+                /* What we last gave it, here or in another group, before or after a restart of ours. */
+                old = ledger_find(m->ledger, LEDGER_THREAD_SLICE, NULL, 0, tids[i], start);
+                if (old)
+                        /* Any other value than ours is its owner's newer word. */
+                        before = now_slice == (uint64_t) old->written_number || now_slice == want ? (uint64_t) old->original_number : now_slice;
+                else
+                        /* A slice that equals ours was inherited from a parent in the group: the original is the default. */
+                        before = now_slice == want ? 0 : now_slice;
+                if (t && old && now_slice != want && now_slice != (uint64_t) old->written_number) {
                         /* Somebody set another slice on a thread of ours: that is its owner's word from now on, and what a stop gives back. */
                         l->common.n_drifts++;
                         l->common.last_drift_usec = clock_monotonic_usec();
@@ -207,8 +226,7 @@ static void reconcile_threads(Manager *m, Group *g, int dir_fd, const char *trig
                                 continue;
                         }
                 }
-                /* A slice that equals ours on a new thread was inherited from a parent of the group: its original is the default. */
-                fresh[n_fresh++] = (Fresh) { tids[i], start, t && t->start_ticks == start ? (uint64_t) t->original : now_slice == want ? 0 : now_slice };
+                fresh[n_fresh++] = (Fresh) { tids[i], start, before };
         }
         if (n_fresh > 0 && !m->config.dry_run) {
                 r = remember(m, g, fresh, n_fresh, want);

@@ -58,7 +58,11 @@ void discover_group_gone(Manager *m, Group *g) {
                                 m->dirty_tail = previous;
                 }
         }
-        if (g->managed) {
+        if (g->managed && !m->config.dry_run) {
+                latency_group_gone(m, g);
+                cookie_group_gone(m, g);
+        }
+        {
                 LedgerRecord records[3] = {
                         { .kind = LEDGER_BANDWIDTH, .key = g->path, .inode = g->inode },
                         { .kind = LEDGER_LATENCY_FILE, .key = g->path, .inode = g->inode },

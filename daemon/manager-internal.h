@@ -80,6 +80,7 @@ struct Manager {
 
         Cookie *cookies;
         size_t n_cookies, cookies_capacity;
+        bool cookies_idle;              /* a group that had one is gone: some may have no use */
 
         Pause *pauses;
         size_t n_pauses, pauses_capacity;
@@ -143,6 +144,9 @@ void bandwidth_property_tick(Manager *m, Group *g, uint64_t now);
 void bandwidth_release(Manager *m, Group *g, const char *trigger);
 void bandwidth_units_changed(Manager *m, Group *g, const UnitInfo *u);
 void latency_reconcile(Manager *m, Group *g, const char *trigger);
+/* The group is gone: its threads have ended or moved on. */
+void latency_group_gone(Manager *m, Group *g);
+void cookie_group_gone(Manager *m, Group *g);
 void latency_release(Manager *m, Group *g, const char *trigger);
 void cookie_reconcile(Manager *m, Group *g, const char *trigger);
 void cookie_release(Manager *m, Group *g, const char *trigger);

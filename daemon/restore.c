@@ -197,7 +197,10 @@ static int restore_unit(const LedgerRecord *r) {
                 return undo_property(r, "CPUWeight", r->original_text);
         k = undo_property(r, "CPUQuota", r->original_text);
         period = undo_property(r, "CPUQuotaPeriodSec", r->period_original_text);
-        return k < 0 ? k : MAX_OF(k, MAX_OF(period, 0));
+        if (k < 0 && k != -EBUSY)
+                return k;
+        /* Where only one of the two is still ours, a reload is due for that one all the same. */
+        return k > 0 || period > 0 ? MAX_OF(k, period) : k;
 }
 
 static int restore_switch(const LedgerRecord *r) {
@@ -275,7 +278,8 @@ void restore_records(Ledger *ledger, const CgroupRoot *root, uint64_t base_slice
                 if (r->kind == LEDGER_THREAD_SLICE || r->kind == LEDGER_THREAD_COOKIE) {
                         bool first = true;
 
-                        for (size_t j = 0; j < i && first; j++)
+                        /* Backwards: the records of a group mostly stand together. */
+                        for (size_t j = i; j-- > 0 && first;)
                                 first = !(c.items[j].kind == r->kind && c.items[j].written_number == r->written_number && streq_null(c.items[j].key, r->key));
                         if (first && r->key)
                                 ret->n_restored += restore_unrecorded(root, r, base_slice_nsec);

@@ -128,6 +128,15 @@ static const Assignment *find_assignment(const Manager *m, const Group *g, const
         return NULL;
 }
 
+const Assignment *unit_assignment(const Manager *m, const char *id) {
+        const UnitInfo *known = m->units ? units_get(m->units, id) : NULL;
+        const UnitInfo by_name = { .id = (char *) id, .names = (char *[]) { (char *) id, NULL } };
+        const Group nowhere = { .path = (char *) "" };
+        const PodFacts pod = { 0 };
+
+        return find_assignment(m, &nowhere, known ? known : &by_name, &pod, false);
+}
+
 static void user_of(const Group *g, const UnitInfo *unit, char *name, size_t size, bool *ret_has_uid, uint32_t *ret_uid) {
         const char *p = strstr(g->path, "/user-");
 

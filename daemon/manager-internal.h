@@ -100,6 +100,7 @@ struct Manager {
 
         char **pool_groups;             /* paths of ours to remove when empty */
         size_t n_pool_groups, pool_groups_capacity;
+        uint64_t next_orphans_usec;
         uint64_t next_pools_scan_usec;  /* for groups that a former daemon made */
 
         /* host load between ticks */
@@ -133,6 +134,8 @@ void classify_and_plan(Manager *m, Group *g);
 const UnitInfo *group_unit(const Manager *m, const Group *g);
 /* The assignment that applies to a group, valid until the store changes; NULL none. */
 const Assignment *group_assignment(const Manager *m, const Group *g);
+/* The assignment of a unit by its name, or of its template. */
+const Assignment *unit_assignment(const Manager *m, const char *id);
 /* Who owns the group's settings? WRITER_NONE with a reason: another manager, or unknown for now. */
 Writer group_writer(Manager *m, const Group *g, char *reason, size_t size);
 
@@ -179,6 +182,9 @@ int policy_load(Manager *m, DiagList *list);
 void waiters_check(Manager *m, uint64_t now);
 /* Whether all that the class wants is in the kernel or can't be. */
 bool group_is_settled(const Group *g);
+
+/* Puts back what units that do not run have lost the reason for. */
+void orphans_sweep(Manager *m, uint64_t now);
 
 /* pools */
 void pools_sweep(Manager *m);

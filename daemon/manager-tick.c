@@ -274,6 +274,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         dead_threads_flush(m, false);
         if (m->cookies_idle)
                 cookies_sweep(m);
+        orphans_sweep(m, now);
         pools_sweep(m);
         if (m->n_pool_groups > 0)
                 next = MIN_OF(next, now + USEC_PER_SEC);

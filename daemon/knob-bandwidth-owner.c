@@ -34,9 +34,11 @@ bool record_owns_dropin(const LedgerRecord *r, const char *property, const char 
         bool period = streq(property, "CPUQuotaPeriodSec");
         const char *written = period ? r->period_written_text : r->written_text;
 
-        if (written)
-                return streq(written, content);
-        /* A crash came between the call and the note: what systemd would have written for our value is ours. */
+        if (written && streq(written, content))
+                return true;
+        if (written && !written[0])
+                return false;                /* noted as somebody else's */
+        /* A crash came between the call and the note: what systemd would have written for our value is ours, as is what we had before. */
         if (period)
                 return units_dropin_says(r->key, property, content, r->written.period_usec);
         if (r->kind == LEDGER_UNIT_WEIGHT)

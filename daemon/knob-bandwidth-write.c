@@ -74,11 +74,14 @@ typedef struct PropertyCall {
         uint64_t inode;
         bool weight;
         Bandwidth asked, owner;
+        char *original_text, *period_original_text;   /* the record may be dropped before the answer comes */
 } PropertyCall;
 
 static void property_call_free(PropertyCall *c) {
         free(c->path);
         free(c->unit);
+        free(c->original_text);
+        free(c->period_original_text);
         free(c);
 }
 
@@ -148,12 +151,12 @@ static void property_done(int error, const char *message, void *userdata) {
 
                 record.dropin_path = path;
                 record.written_text = content;
-                record.original_text = old ? old->original_text : NULL;
+                record.original_text = old ? old->original_text : c->original_text;
                 if (!c->weight && c->asked.quota_usec != QUOTA_UNLIMITED &&
                     units_read_dropin(c->unit, "CPUQuotaPeriodSec", &period_path, &period_content) >= 0) {
                         record.period_dropin_path = period_path;
                         record.period_written_text = period_content;
-                        record.period_original_text = old ? old->period_original_text : NULL;
+                        record.period_original_text = old ? old->period_original_text : c->period_original_text;
                 }
                 (void) ledger_put(m->ledger, &record, 1);
         }
@@ -184,15 +187,14 @@ static int remember_unit(Manager *m, const UnitInfo *unit, bool weight, const Ba
         const LedgerRecord *old = ledger_find(m->ledger, kind, unit->id, 0, 0, 0);
 
         if (old) {
-                /* Until systemd has answered and the new content is noted, a drop-in that says the new value is ours. */
-                _cleanup_free_ char *original_text = old->original_text ? strdup(old->original_text) : NULL;
-                _cleanup_free_ char *period_original = old->period_original_text ? strdup(old->period_original_text) : NULL;
-
-                if ((old->original_text && !original_text) || (old->period_original_text && !period_original))
-                        return -ENOMEM;
+                /* Until systemd has answered and the new content is noted, both the old content and a drop-in that says the new value are ours. */
                 record.original = old->original;
-                record.original_text = original_text;
-                record.period_original_text = period_original;
+                record.original_text = old->original_text;
+                record.written_text = old->written_text && old->written_text[0] ? old->written_text : NULL;
+                record.dropin_path = old->dropin_path;
+                record.period_original_text = old->period_original_text;
+                record.period_written_text = old->period_written_text && old->period_written_text[0] ? old->period_written_text : NULL;
+                record.period_dropin_path = old->period_dropin_path;
                 return ledger_put(m->ledger, &record, 1);
         }
         if (units_read_dropin(unit->id, weight ? "CPUWeight" : "CPUQuota", &path, &content) >= 0) {
@@ -204,6 +206,14 @@ static int remember_unit(Manager *m, const UnitInfo *unit, bool weight, const Ba
                 record.period_original_text = period_content;
         }
         return ledger_put(m->ledger, &record, 1);
+}
+
+/* What a release in the meantime would take away with the record. */
+static int keep_originals(const Manager *m, PropertyCall *c) {
+        const LedgerRecord *r = ledger_find(m->ledger, c->weight ? LEDGER_UNIT_WEIGHT : LEDGER_UNIT_QUOTA, c->unit, 0, 0, 0);
+        int k = r ? free_and_strdup(&c->original_text, r->original_text) : 0;
+
+        return k < 0 || !r ? k : free_and_strdup(&c->period_original_text, r->period_original_text);
 }
 
 void bandwidth_hold_property(Manager *m, Group *g, const Bandwidth *want, uint64_t due_usec) {
@@ -239,13 +249,14 @@ void bandwidth_property_tick(Manager *m, Group *g, uint64_t now) {
                 /* The controller stays on in the slice as long as a unit there has a CPU property: hold one of our own, at the default weight. A record may be there already: of
                  * a transient unit of the same name, whose drop-ins went with it. */
                 call = property_call_new(m, g, unit);
-                if (!call || remember_unit(m, unit, true, &owner, &(Bandwidth) { 0 }) < 0) {
+                if (call)
+                        call->weight = true;
+                if (!call || remember_unit(m, unit, true, &owner, &(Bandwidth) { 0 }) < 0 || keep_originals(m, call) < 0) {
                         if (call)
                                 property_call_free(call);
                         x->property_due_usec = now + USEC_PER_SEC;
                         return;
                 }
-                call->weight = true;
                 call->owner = owner;
                 x->weight_busy = true;
                 r = units_set_weight(m->units, unit->id, 100, property_done, call);
@@ -264,7 +275,7 @@ void bandwidth_property_tick(Manager *m, Group *g, uint64_t now) {
             (property.quota_usec == QUOTA_UNLIMITED || x->property_wanted.period_usec == property.period_usec))
                 return;
         call = property_call_new(m, g, unit);
-        if (!call || remember_unit(m, unit, false, &owner, &x->property_wanted) < 0) {
+        if (!call || remember_unit(m, unit, false, &owner, &x->property_wanted) < 0 || keep_originals(m, call) < 0) {
                 if (call)
                         property_call_free(call);
                 x->property_due_usec = now + USEC_PER_SEC;

@@ -285,7 +285,9 @@ void classify_and_plan(Manager *m, Group *g) {
                 class_apply_overrides(c.service_class, assignment && c.source == CLASS_SOURCE_API ? &assignment->overrides : &(Overrides) { 0 }, &effective);
                 (void) free_and_strdup(&g->managed->inherited_from, NULL);
         }
-        if (!fresh && (!same_class(g->managed->service_class, c.service_class) || g->managed->effective.inherit != effective.inherit))
+        if (!fresh && (!same_class(g->managed->service_class, c.service_class) || g->managed->effective.inherit != effective.inherit ||
+                       (effective.inherit && (g->managed->effective.has_latency_nice != effective.has_latency_nice || g->managed->effective.latency_nice != effective.latency_nice ||
+                                              g->managed->effective.core_scheduling != effective.core_scheduling))))
                 mark_children_dirty(m, g);
         g->managed->service_class = c.service_class;
         g->managed->classification = c;

@@ -20,6 +20,7 @@
 #define HOLD_USEC (60 * USEC_PER_SEC)
 #define SETTLE_USEC (700 * USEC_PER_MSEC)         /* after a foreign write, before ours: it may be the first of several */
 #define RESCAN_UNWATCHED_USEC (2 * USEC_PER_SEC)  /* when inotify watches ran out */
+#define UNITS_AWAITED_USEC (10 * USEC_PER_SEC)    /* after the start: a class that only the path gives may be the wrong one */
 #define PAUSES_MAX 1024
 
 /* A pause: of everything (key NULL) or of one group or unit. */
@@ -64,6 +65,7 @@ struct Manager {
         Ledger *ledger;
         Units *units;
         bool units_listed;
+        uint64_t units_awaited_usec;    /* until then, after the start, groups are not classified without the units; 0: no more */
 
         GroupTable groups;
         Group *dirty_head, *dirty_tail;

@@ -169,6 +169,8 @@ static void swap(Manager *m, Policy *fresh) {
         for (size_t i = 0; i < m->groups.n; i++) {
                 Group *g = m->groups.items[i];
 
+                if (m->units_awaited_usec)
+                        continue;            /* none has a class yet */
                 classify_and_plan(m, g);
                 if (g->managed || g->unknown_class)
                         manager_mark_dirty(m, g);

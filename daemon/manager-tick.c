@@ -231,6 +231,11 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         uint64_t now = clock_monotonic_usec(), next = now + SAMPLE_QUIET_USEC, spent;
 
         m->counters.n_ticks++;
+        if (m->units_awaited_usec && now >= m->units_awaited_usec) {
+                m->units_awaited_usec = 0;
+                log_warning("systemd has not told its units: going on with what paths say");
+                manager_mark_all_dirty(m);
+        }
         pauses_expire(m);
         check_host(m, now);
         sample_host(m, now);
@@ -295,6 +300,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
                 discover_rescan(m);
                 m->next_rescan_usec = clock_monotonic_usec() + RESCAN_UNWATCHED_USEC;
         }
+        if (m->units_awaited_usec)
+                next = MIN_OF(next, m->units_awaited_usec);
         if (m->watches_exhausted)
                 next = MIN_OF(next, m->next_rescan_usec);
         waiters_check(m, now);

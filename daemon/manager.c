@@ -50,6 +50,8 @@ static void reconcile_group(Manager *m, Group *g, const char *trigger) {
         bool fresh = !g->managed;
         Managed *x;
 
+        if (m->units_awaited_usec)
+                return;                      /* all are looked at once the units are known */
         classify_and_plan(m, g);
         x = g->managed;
         if (!x || !x->service_class)
@@ -95,6 +97,7 @@ static void on_units_connected(void *userdata) {
         Manager *m = userdata;
 
         m->units_listed = true;
+        m->units_awaited_usec = 0;
         m->reloading = false;
         m->host.facts[FACT_SYSTEMD] = (HostFact) { .state = FACT_YES };
         log_info("systemd's units are known");
@@ -322,6 +325,7 @@ int manager_start(Manager *m) {
                 return r;
         }
         if (!m->config.no_systemd) {
+                m->units_awaited_usec = clock_monotonic_usec() + UNITS_AWAITED_USEC;
                 r = units_new(m->event, m->config.bus_address, &handlers, m, &m->units);
                 if (r < 0) {
                         log_error("Talking to systemd failed: %s", strerror(-r));

@@ -44,6 +44,12 @@ void discover_watch_values(Manager *m, Group *g) {
 }
 
 void discover_group_gone(Manager *m, Group *g) {
+        LedgerRecord records[3] = {
+                { .kind = LEDGER_BANDWIDTH, .key = g->path, .inode = g->inode },
+                { .kind = LEDGER_LATENCY_FILE, .key = g->path, .inode = g->inode },
+                { .kind = LEDGER_CORE_TAG, .key = g->path, .inode = g->inode },
+        };
+
         if (g->dirty) {
                 /* Take it out of the queue: it is singly linked, and short. */
                 Group **link = &m->dirty_head, *previous = NULL;
@@ -62,18 +68,10 @@ void discover_group_gone(Manager *m, Group *g) {
                 latency_group_gone(m, g);
                 cookie_group_gone(m, g);
         }
-        {
-                LedgerRecord records[3] = {
-                        { .kind = LEDGER_BANDWIDTH, .key = g->path, .inode = g->inode },
-                        { .kind = LEDGER_LATENCY_FILE, .key = g->path, .inode = g->inode },
-                        { .kind = LEDGER_CORE_TAG, .key = g->path, .inode = g->inode },
-                };
-
-                /* The kernel has forgotten this group's values: nothing is left to restore. */
-                for (size_t i = 0; i < ELEMENTSOF(records); i++)
-                        if (ledger_find(m->ledger, records[i].kind, g->path, g->inode, 0, 0))
-                                (void) ledger_drop(m->ledger, &records[i]);
-        }
+        /* The kernel has forgotten this group's values: nothing is left to restore. */
+        for (size_t i = 0; i < ELEMENTSOF(records); i++)
+                if (ledger_find(m->ledger, records[i].kind, g->path, g->inode, 0, 0))
+                        (void) ledger_drop(m->ledger, &records[i]);
         if (g->watch >= 0 && m->inotify_fd >= 0)
                 (void) inotify_rm_watch(m->inotify_fd, g->watch);
         group_table_remove(&m->groups, g);

@@ -241,6 +241,8 @@ int assignment_from_json(json_t *o, const char *pointer, TargetKind kind, const 
 
 /* ---- lines of the log ---- */
 
+#define REVISION_MAX (UINT64_C(1) << 53) /* no life is long enough for as many changes */
+
 json_t *assignment_to_line(const Assignment *a) {
         return json_pack("{s:s, s:o, s:s, s:s, s:b, s:o, s:I, s:I, s:I, s:s*}", "kind", target_kind_to_string(a->kind), "target", state_string_to_json(a->target),
                          "class", a->class_name, "owner", a->owner, "force", (int) a->force, "overrides", overrides_or_null(&a->overrides),
@@ -284,7 +286,7 @@ int assignment_from_line(json_t *line, Assignment *ret, bool *ret_delete, uint64
         bool delete = json_is_true(json_object_get(line, "delete"));
         int r;
 
-        if (!take_number(line, "revision", &a.revision))
+        if (!take_number(line, "revision", &a.revision) || a.revision > REVISION_MAX)
                 return -EBADMSG;
         if (kind) {
                 if (!json_is_string(kind) || target_kind_from_string(json_string_value(kind), &a.kind) < 0)

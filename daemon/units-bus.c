@@ -183,6 +183,8 @@ static void start_listing(Units *u) {
         u->listing_slot = sd_bus_slot_unref(u->listing_slot);
         u->path_slot = sd_bus_slot_unref(u->path_slot);
         u->listing = true;
+        /* Before the first question: what changes after it is seen. */
+        watch_scan(u);
         /* systemd answers in order: the path is here before the first unit is looked at. */
         (void) sd_bus_call_method_async(u->bus, &u->path_slot, SYSTEMD_SERVICE, SYSTEMD_PATH, "org.freedesktop.DBus.Properties", "Get", on_search_path, u,
                                         "ss", SYSTEMD_MANAGER, "UnitPath");

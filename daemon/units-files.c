@@ -289,9 +289,10 @@ int unit_words_parse(UnitWords *w, const char *text, size_t length, const char *
                 }
                 if (left == 0 || (*first != '#' && *first != ';')) { /* a comment does not end a continuation */
                         memcpy(line + filled, text, n);
+                        line[filled + n] = 0;
+                        /* What is before this part ends in a blank, so it can't escape anything here. */
+                        continued = is_continued(line + filled);
                         filled += n;
-                        line[filled] = 0;
-                        continued = is_continued(line);
                         if (continued)
                                 line[filled - 1] = ' ';
                         else {

@@ -149,6 +149,11 @@ struct Units {
         char **search_path;
 
         UnitsCall *calls;
+
+        int watch_fd;              /* inotify; -1: none */
+        sd_event_source *watch_source;
+        void *watches;             /* tsearch tree by watch descriptor */
+        size_t n_watches;
 };
 
 /* units.c */
@@ -180,6 +185,12 @@ void bus_stop(Units *u);
 void listing_check_done(Units *u);
 /* What an error reply means as negative errno. */
 int bus_error_to_errno(const sd_bus_error *error);
+
+/* units-watch.c: hints from the drop-ins that systemd writes. Without inotify there are none. */
+void watch_start(Units *u);
+/* Looks for directories that are not watched yet. */
+void watch_scan(Units *u);
+void watch_stop(Units *u);
 
 /* units-calls.c */
 void calls_free(Units *u);

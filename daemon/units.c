@@ -492,12 +492,14 @@ int units_new(sd_event *event, const char *address, const UnitsHandlers *handler
                 return -ENOMEM;
         u->event = sd_event_ref(event);
         u->delay_due_usec = USEC_INFINITY;
+        u->watch_fd = -1;
         u->handlers = *handlers;
         u->userdata = userdata;
         if (free_and_strdup(&u->address, address) < 0) {
                 units_free(u);
                 return -ENOMEM;
         }
+        watch_start(u);
         r = bus_start(u);
         if (r < 0) {
                 units_free(u);
@@ -519,6 +521,7 @@ Units *units_free(Units *u) {
                 entry_free(e);
         }
         bus_stop(u);
+        watch_stop(u);
         sd_event_source_disable_unref(u->delay);
         sd_event_source_disable_unref(u->retry);
         strings_free(u->search_path);

@@ -15,7 +15,7 @@ static char scratch_path[64];
 
 /* An empty directory; returns its descriptor. In memory where that is possible: these tests sync thousands of times, and a death of the
  * process does not lose what the kernel has. */
-static int scratch_open(void) {
+static inline int scratch_open(void) {
         strcpy(scratch_path, access("/dev/shm", W_OK) == 0 ? "/dev/shm/cpuclass-state-XXXXXX" : "/tmp/cpuclass-state-XXXXXX");
         if (!mkdtemp(scratch_path))
                 return -errno;
@@ -26,7 +26,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
         return remove(path);
 }
 
-static void scratch_close(int fd) {
+static inline void scratch_close(int fd) {
         (void) close(fd);
         (void) nftw(scratch_path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
@@ -45,19 +45,19 @@ static int fault_hook(StateStep step) {
 }
 
 /* The n-th step from now fails with error (negative errno), or ends the process when error is 0. n 0: only count. */
-static void fault_arm(unsigned n, int error) {
+static inline void fault_arm(unsigned n, int error) {
         fault_countdown = n;
         fault_error = error;
         fault_steps = 0;
         state_fault = fault_hook;
 }
 
-static void fault_disarm(void) {
+static inline void fault_disarm(void) {
         state_fault = NULL;
 }
 
 /* Runs fn in a child that dies at its n-th step. Returns true when it died there, false when it ended before. */
-static bool dies_at(unsigned n, void (*fn)(void *userdata), void *userdata) {
+static inline bool dies_at(unsigned n, void (*fn)(void *userdata), void *userdata) {
         int status;
         pid_t pid = fork();
 

@@ -414,7 +414,6 @@ static void test_overrides(void **state) {
         /* The admin's word for good, under the very name of ours: it wins at the next reload. */
         run("systemctl set-property live-b.service CPUQuota=70%");
         WAIT_FOR(streq(cpu_max("live-b.service"), "70000 100000"));
-        units_refresh(units, "live-b.service");
         WAIT_FOR(units_get(units, "live-b.service")->quota_per_sec_usec == 700000);
         info = units_get(units, "live-b.service");
         assert_int_equal(info->owner_quota_per_sec_usec, 700000);
@@ -431,12 +430,40 @@ static void test_overrides(void **state) {
         assert_int_equal(units_get(units, "live-b.service")->quota_per_sec_usec, 600000);
 }
 
+/* systemd sends no signal for this, and still it is noticed: the first setting of a unit, the next, on a transient unit, and a setting taken back. */
+static void test_set_property(void **state) {
+        uint64_t before;
+
+        run("systemctl set-property --runtime live-b.service CPUQuota=21%");
+        WAIT_FOR(units_get(units, "live-b.service")->owner_quota_per_sec_usec == 210000);
+        run("systemctl set-property --runtime live-b.service CPUQuota=22%");
+        WAIT_FOR(units_get(units, "live-b.service")->owner_quota_per_sec_usec == 220000);
+        run("systemctl set-property --runtime live-b.service CPUQuota=23% CPUQuotaPeriodSec=20ms");
+        WAIT_FOR(units_get(units, "live-b.service")->owner_quota_period_usec == 20000 && units_get(units, "live-b.service")->quota_per_sec_usec == 230000);
+        run("systemctl set-property live-b.service CPUQuota=24%");
+        WAIT_FOR(units_get(units, "live-b.service")->owner_quota_per_sec_usec == 240000);
+        turn_for(1.5);
+        before = units->n_asked;
+        run("systemctl set-property --runtime live-b.service MemoryHigh=1G");
+        turn_for(1);
+        assert_int_equal(units->n_asked, before); /* none of ours */
+        run("systemctl revert live-b.service; systemctl daemon-reload");
+        WAIT_FOR(units_get(units, "live-b.service")->owner_quota_per_sec_usec == 600000 && units_get(units, "live-b.service")->quota_per_sec_usec == 600000);
+
+        run("systemd-run -q --unit=live-d.service sleep 1000");
+        WAIT_FOR(units_get(units, "live-d.service") && streq(units_get(units, "live-d.service")->active_state, "active"));
+        run("systemctl set-property live-d.service CPUQuota=31%");
+        WAIT_FOR(units_get(units, "live-d.service")->owner_quota_per_sec_usec == 310000);
+        run("systemctl stop live-d.service");
+        WAIT_FOR(!units_get(units, "live-d.service"));
+        assert_true(units->n_watches < 40);
+}
+
 /* The admin's run-time value was there before us: it is the owner's word, and what undo puts back. */
 static void test_original(void **state) {
         _cleanup_free_ char *path = NULL, *original = NULL, *written = NULL, *after = NULL;
 
         run("systemctl set-property --runtime live-b.service CPUQuota=25%");
-        units_refresh(units, "live-b.service");
         WAIT_FOR(units_get(units, "live-b.service")->quota_per_sec_usec == 250000);
         assert_int_equal(units_get(units, "live-b.service")->owner_quota_per_sec_usec, 250000);
         assert_int_equal(units_read_dropin("live-b.service", "CPUQuota", NULL, &original), 0);
@@ -667,6 +694,7 @@ int main(int argc, char *argv[]) {
                 cmocka_unit_test(test_quota),
                 cmocka_unit_test(test_quota_refused),
                 cmocka_unit_test(test_overrides),
+                cmocka_unit_test(test_set_property),
                 cmocka_unit_test(test_original),
                 cmocka_unit_test(test_weight),
                 cmocka_unit_test(test_reload),

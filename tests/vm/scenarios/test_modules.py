@@ -9,8 +9,8 @@ import pytest
 TESTS = pathlib.Path("/usr/lib/cpuclass-tests")
 
 
-def run_module_test(name, codes=(0,)):
-    done = subprocess.run([TESTS / f"test-{name}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=170, check=False)
+def run_module_test(name, codes=(0,), timeout=170):
+    done = subprocess.run([TESTS / f"test-{name}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False)
     print(done.stdout)
     assert done.returncode in codes, f"test-{name} ended with {done.returncode}"
     return done.stdout
@@ -35,3 +35,8 @@ def test_cookie_module():
 def test_cookie_module_without_support():
     """A kernel without core scheduling says so in every call, and no thread is left behind (77: that passed, and there is no more to test)."""
     run_module_test("cookie", codes=(0, 77))
+
+
+def test_units_module():
+    """systemd's units: the table through reloads, re-exec and a bus that dies; the quota written and undone; the owner's word told from ours; why we are stopped."""
+    run_module_test("units-live", timeout=560)

@@ -100,6 +100,7 @@ struct Manager {
         size_t n_dead, dead_capacity;
         uint64_t next_dead_flush_usec;
 
+        bool pools_available;
         char **pool_groups;             /* paths of ours to remove when empty */
         size_t n_pool_groups, pool_groups_capacity;
         uint64_t next_orphans_usec;

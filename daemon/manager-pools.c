@@ -40,7 +40,24 @@ static int remember(Manager *m, const char *path) {
 }
 
 int pools_load(Manager *m) {
-        return m->has_root ? pool_init() : 0;
+        _cleanup_free_ char *mountpoint = NULL;
+        int r;
+
+        if (!m->has_root || m->config.cgroup_dir)
+                return 0;
+        r = pool_init();
+        if (r < 0)
+                return r;
+        /* libcgroup finds the hierarchy by itself: where the two disagree, pools would be made somewhere else than we look. */
+        r = pool_mountpoint(&mountpoint);
+        if (r < 0)
+                return r;
+        if (m->root.mountpoint && !streq(mountpoint, m->root.mountpoint)) {
+                log_warning("libcgroup sees the unified hierarchy at %s, we at %s: pools are off", mountpoint, m->root.mountpoint);
+                return -EXDEV;
+        }
+        m->pools_available = true;
+        return 0;
 }
 
 int manager_pool_run(Manager *m, const char *pool, const char *class_name, pid_t pid, char **ret_cgroup, DiagList *list) {
@@ -58,6 +75,10 @@ int manager_pool_run(Manager *m, const char *pool, const char *class_name, pid_t
         }
         if (pid <= 1)
                 return -ESRCH;
+        if (!m->pools_available) {
+                diag_add(list, NULL, 0, "", NULL, NULL, "pools are not available on this host (see the journal)");
+                return -ENODEV;
+        }
         r = pools_base(m, &base);
         if (r < 0) {
                 diag_add(list, NULL, 0, "", NULL, NULL, "%s does not run: start it with systemctl start %s", POOLS_UNIT, POOLS_UNIT);

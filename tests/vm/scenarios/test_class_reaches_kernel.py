@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A class becomes what the kernel enforces, and stays so whatever systemd does around it."""
 
+import os
 import random
+import shutil
+import signal
+import subprocess
 import time
 
 import pytest
-from guest import OTHER, BATCH, FIFO, IDLE, api, base_slice_nsec, sched_attr, sched_set, slice_of, systemctl, unit, wait_until, holds
+from guest import BATCH, FIFO, IDLE, OTHER, api, base_slice_nsec, holds, run, sched_attr, sched_set, slice_of, systemctl, unit, wait_until
 
 POLICY = {
     "version": 1,
@@ -168,6 +172,9 @@ def test_restart_changes_nothing(daemon):
         daemon.assign(svc, "gold")
         daemon.assign(own, "fixed")
         wait_until(lambda: svc.burst == 30000 and covered(svc, -10) and own.show("CPUQuotaPerSecUSec") == "500ms", 5, "both classes in the kernel")
+        # An upgrade: another file under the same name, then a restart.
+        shutil.copy2("/usr/sbin/cpuclassd", "/usr/sbin/cpuclassd.new")
+        os.rename("/usr/sbin/cpuclassd.new", "/usr/sbin/cpuclassd")
         daemon.restart()
         wait_until(lambda: daemon.group(svc)["state"] == "applied" and daemon.group(own)["state"] == "applied", 10, "both groups adopted")
         holds(lambda: svc.burst == 30000 and covered(svc, -10) and own.cpu_max == (50000, 100000), 2, "the values over a restart")
@@ -208,3 +215,32 @@ def test_kill_9_loses_nothing(daemon):
             wait_until(lambda: u.cpu_max == quota, 8, f"{u.name} at {name or 'no class'}: quota {quota}")
             if burst is not None:
                 wait_until(lambda: u.burst == burst, 8, f"{u.name} at {name or 'no class'}: burst {burst}")
+
+
+def test_reused_pid_is_somebody_else(daemon):
+    """A process of ours ended while the daemon was dead and its number was given to another one: a restore must leave that one alone."""
+    with unit("svc", "threads", "1") as svc:
+        daemon.start(POLICY)
+        daemon.assign(svc, "plain")
+        wait_until(lambda: covered(svc, -5), 5, "the slice")
+        pid, ours = svc.pid, slice_of(svc.pid)
+        systemctl("kill", "--signal=KILL", "cpuclassd.service")
+        systemctl("stop", "cpuclassd.service", "cpuclassd.socket")
+        svc.stop()
+    child = None
+    try:
+        for _ in range(50):
+            with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as f:
+                f.write(str(pid - 1))
+            child = subprocess.Popen(["sleep", "1000"])
+            if child.pid == pid:
+                break
+            child.kill()
+            child.wait()
+        assert child.pid == pid, "the number could not be given again"
+        sched_set(pid, runtime=ours)
+        run("/usr/sbin/cpuclassd", "--restore")
+        assert slice_of(pid) == ours, "the slice of a process that only has the number of ours was changed"
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()

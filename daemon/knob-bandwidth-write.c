@@ -16,6 +16,7 @@ int bandwidth_write_now(Manager *m, Group *g, int dir_fd, const Bandwidth *live,
         LedgerRecord record = {
                 .kind = LEDGER_BANDWIDTH, .key = g->path, .inode = g->inode,
                 .original = b->original, .written = *want, .has_written = true,
+                .previous = b->has_written ? b->written : (Bandwidth) { 0 },
         };
         char before[96], after[96], why[192] = "";
         Bandwidth observed = *live;
@@ -30,6 +31,8 @@ int bandwidth_write_now(Manager *m, Group *g, int dir_fd, const Bandwidth *live,
                 return r;
         }
         r = bandwidth_write(dir_fd, want, &observed);
+        if (r == -ESTALE && bandwidth_same_or_rescaled(&observed, want))
+                r = 1;                       /* the kernel stretched a short period */
         b->observed = observed;
         b->has_observed = true;
         describe(live, before, sizeof(before));
@@ -44,9 +47,14 @@ int bandwidth_write_now(Manager *m, Group *g, int dir_fd, const Bandwidth *live,
                 (void) snprintf(b->common.reason, sizeof(b->common.reason), "%s",
                                 r == -EINVAL ? "the kernel refused it as invalid (a parent's limit, or real-time rules)" :
                                 r == -ESTALE ? "written, but the kernel shows something else: somebody else writes too" : strerror(-r));
-                record.written = observed;
-                (void) ledger_put(m->ledger, &record, 1);
-                b->written = observed;
+                if (r == -ESTALE) {
+                        /* Another writer came between: its value is not ours. It is judged at the next look. */
+                        b->written = *want;
+                        manager_wake(m);
+                } else {
+                        record.written = b->written = observed;
+                        (void) ledger_put(m->ledger, &record, 1);
+                }
                 b->has_written = true;
                 if (news)
                         decide_record(m, g, &(DecisionInput) { .knob = "bandwidth", .trigger = trigger, .error = -r, .before = *live, .after = observed, .law = law },

@@ -158,6 +158,18 @@ static bool paused_or_dry(Manager *m, Group *g, Writer writer, const Bandwidth *
         return false;
 }
 
+/* Whether quota and burst are each one of the values that a record names. */
+static bool left_by_a_crash(const LedgerRecord *r, const Bandwidth *live) {
+        const Bandwidth *known[] = { &r->written, &r->previous, &r->original };
+        bool quota = false, burst = live->burst_usec == 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(known); i++) {
+                quota = quota || (live->quota_usec == known[i]->quota_usec && live->period_usec == known[i]->period_usec);
+                burst = burst || live->burst_usec == known[i]->burst_usec;
+        }
+        return quota && burst;
+}
+
 void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
         Managed *x = g->managed;
         BandwidthKnob *b = &x->bandwidth;
@@ -215,6 +227,11 @@ void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
                 b->original = record->original;
                 b->has_original = true;
                 adopted = bandwidth_same_or_rescaled(&live, &record->written);
+                if (!adopted && left_by_a_crash(record, &live)) {
+                        /* It ended between the ledger and the kernel, or between two steps of a change: nobody else has written. */
+                        b->written = live;
+                        adopted = true;
+                }
         }
         if (!b->has_original) {
                 b->original = live;

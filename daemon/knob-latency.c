@@ -51,7 +51,8 @@ static bool reconcile_file(Manager *m, Group *g, int dir_fd, const char *trigger
                 l->common.status = KNOB_DRY_RUN;
                 return true;
         }
-        if (old && old->has_written && live != old->written_number) {
+        if (old && old->has_written && live != old->written_number && live != old->previous_number &&
+            (l->common.n_writes > 0 || live != old->original_number)) {
                 /* Somebody else's value. */
                 l->common.n_drifts++;
                 l->common.last_drift_usec = clock_monotonic_usec();
@@ -64,6 +65,7 @@ static bool reconcile_file(Manager *m, Group *g, int dir_fd, const char *trigger
                 }
         }
         record.original_number = l->original_nice;
+        record.previous_number = old ? old->written_number : 0;
         r = ledger_put(m->ledger, &record, 1);
         if (r >= 0) {
                 (void) snprintf(text, sizeof(text), "%d", l->latency_nice);
@@ -130,8 +132,13 @@ static void sweep_left(Manager *m, Group *g, const pid_t *tids, size_t n, uint64
 
 typedef struct Fresh {
         pid_t tid;
-        uint64_t start_ticks, before;
+        uint64_t start_ticks, before, previous;
 } Fresh;
+
+/* What we gave it last, or before that (a crash came between the record and the call). */
+static bool slice_is_ours(const LedgerRecord *r, uint64_t slice_nsec) {
+        return slice_nsec == (uint64_t) r->written_number || (r->previous_number != 0 && slice_nsec == (uint64_t) r->previous_number);
+}
 
 static int remember(Manager *m, Group *g, const Fresh *fresh, size_t n, uint64_t slice_nsec) {
         _cleanup_free_ LedgerRecord *records = calloc(n ? n : 1, sizeof(*records));
@@ -144,6 +151,7 @@ static int remember(Manager *m, Group *g, const Fresh *fresh, size_t n, uint64_t
                 records[i] = (LedgerRecord) {
                         .kind = LEDGER_THREAD_SLICE, .key = g->path, .inode = g->inode, .tid = fresh[i].tid, .start_ticks = fresh[i].start_ticks,
                         .original_number = (int64_t) fresh[i].before, .written_number = (int64_t) slice_nsec, .has_written = true,
+                        .previous_number = (int64_t) fresh[i].previous,
                 };
         return ledger_put(m->ledger, records, n);
 }
@@ -211,11 +219,11 @@ static void reconcile_threads(Manager *m, Group *g, int dir_fd, const char *trig
                 old = ledger_find(m->ledger, LEDGER_THREAD_SLICE, NULL, 0, tids[i], start);
                 if (old)
                         /* Any other value than ours is its owner's newer word. */
-                        before = now_slice == (uint64_t) old->written_number || now_slice == want ? (uint64_t) old->original_number : now_slice;
+                        before = slice_is_ours(old, now_slice) || now_slice == want ? (uint64_t) old->original_number : now_slice;
                 else
                         /* A slice that equals ours was inherited from a parent in the group: the original is the default. */
                         before = now_slice == want ? 0 : now_slice;
-                if (t && old && now_slice != want && now_slice != (uint64_t) old->written_number) {
+                if (t && old && now_slice != want && !slice_is_ours(old, now_slice)) {
                         /* Somebody set another slice on a thread of ours: that is its owner's word from now on, and what a stop gives back. */
                         l->common.n_drifts++;
                         l->common.last_drift_usec = clock_monotonic_usec();
@@ -226,7 +234,7 @@ static void reconcile_threads(Manager *m, Group *g, int dir_fd, const char *trig
                                 continue;
                         }
                 }
-                fresh[n_fresh++] = (Fresh) { tids[i], start, before };
+                fresh[n_fresh++] = (Fresh) { tids[i], start, before, old ? (uint64_t) old->written_number : 0 };
         }
         if (n_fresh > 0 && !m->config.dry_run) {
                 r = remember(m, g, fresh, n_fresh, want);

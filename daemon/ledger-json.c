@@ -105,12 +105,16 @@ json_t *ledger_record_to_json(const LedgerRecord *r, const char *boot) {
                 e |= set_bandwidth(o, "o", &r->original);
         if (e == 0)
                 e |= set_bandwidth(o, "w", &r->written);
+        if (e == 0)
+                e |= set_bandwidth(o, "p", &r->previous);
         if (e == 0 && r->has_written)
                 e |= json_object_set_new(o, "has", json_true());
         if (e == 0)
                 e |= set_number(o, "on", (uint64_t) r->original_number);
         if (e == 0)
                 e |= set_number(o, "wn", (uint64_t) r->written_number);
+        if (e == 0)
+                e |= set_number(o, "pn", (uint64_t) r->previous_number);
         for (size_t i = 0; i < N_TEXTS && e == 0; i++)
                 if (*text_of(&source, i))
                         e |= json_object_set_new(o, text_names[i], state_string_to_json(*text_of(&source, i)));
@@ -188,6 +192,8 @@ int ledger_record_from_json(json_t *j, const char *boot, LedgerRecord *ret, bool
                 r = get_bandwidth(j, "o", &record.original);
         if (r >= 0)
                 r = get_bandwidth(j, "w", &record.written);
+        if (r >= 0)
+                r = get_bandwidth(j, "p", &record.previous);
         record.has_written = json_is_true(json_object_get(j, "has"));
         if (r >= 0)
                 r = get_number(j, "on", &number);
@@ -195,8 +201,12 @@ int ledger_record_from_json(json_t *j, const char *boot, LedgerRecord *ret, bool
                 record.original_number = (int64_t) number;
                 r = get_number(j, "wn", &number);
         }
-        if (r >= 0)
+        if (r >= 0) {
                 record.written_number = (int64_t) number;
+                r = get_number(j, "pn", &number);
+        }
+        if (r >= 0)
+                record.previous_number = (int64_t) number;
         for (size_t i = 0; i < N_TEXTS && r >= 0; i++)
                 r = state_string_from_json(json_object_get(j, text_names[i]), text_of(&record, i));
         if (r >= 0 && !ledger_record_is_valid(&record))

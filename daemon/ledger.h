@@ -32,9 +32,11 @@ typedef struct LedgerRecord {
         /* values; which are used depends on the kind */
         Bandwidth original;      /* UNIT_QUOTA: the owner's; BANDWIDTH */
         Bandwidth written;
+        Bandwidth previous;      /* what we had written before that: a crash in between leaves it in the kernel, and it is ours too; all 0: nothing */
         bool has_written;
         int64_t original_number; /* nice, tag, slice in ns, switch value, weight */
         int64_t written_number;
+        int64_t previous_number; /* as `previous`; 0: nothing */
         char *original_text;     /* UNIT_QUOTA: content of the drop-in that was there before us (NULL: none); SWITCH by name */
         char *written_text;      /* UNIT_QUOTA: content of our drop-in as systemd wrote it; SWITCH */
         char *dropin_path;       /* UNIT_QUOTA: where it is */

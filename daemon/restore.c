@@ -68,7 +68,8 @@ static int restore_bandwidth(const CgroupRoot *root, const LedgerRecord *r) {
         if (n < 0)
                 return n == -ENOENT || n == -ENODEV ? 0 : n;
         want = live;
-        quota_ours = live.quota_usec == r->written.quota_usec && live.period_usec == r->written.period_usec;
+        quota_ours = (live.quota_usec == r->written.quota_usec && live.period_usec == r->written.period_usec) ||
+                     (r->previous.period_usec && live.quota_usec == r->previous.quota_usec && live.period_usec == r->previous.period_usec);
         if (!quota_ours && live.quota_usec != QUOTA_UNLIMITED && r->written.quota_usec != QUOTA_UNLIMITED && live.period_usec > r->written.period_usec &&
             r->written.period_usec > 0) {
                 /* The kernel stretches a short period under load, quota and burst with it. */
@@ -76,7 +77,7 @@ static int restore_bandwidth(const CgroupRoot *root, const LedgerRecord *r) {
 
                 quota_ours = live.quota_usec + stretched / 100 + 1 >= stretched && live.quota_usec <= stretched + stretched / 100 + 1;
         }
-        burst_ours = live.burst_usec == r->written.burst_usec || (quota_ours && live.period_usec != r->written.period_usec);
+        burst_ours = live.burst_usec == r->written.burst_usec || (r->previous.period_usec && live.burst_usec == r->previous.burst_usec) || (quota_ours && live.period_usec != r->written.period_usec);
         if (quota_ours) {
                 want.quota_usec = r->original.quota_usec;
                 want.period_usec = r->original.period_usec;
@@ -109,7 +110,7 @@ static int restore_number_file(const CgroupRoot *root, const LedgerRecord *r, co
                 return 0;
         if (live == r->original_number)
                 return 0;
-        if (live != r->written_number)
+        if (live != r->written_number && (r->previous_number == 0 || live != r->previous_number))
                 return -EBUSY;
         (void) snprintf(text, sizeof(text), "%" PRId64, r->original_number);
         k = cgroup_write_file(fd, file, text);
@@ -126,7 +127,7 @@ static int restore_slice(const LedgerRecord *r, uint64_t base_slice_nsec) {
         n = slice_read(NULL, r->tid, base_slice_nsec, &slice, &takes);
         if (n < 0 || slice == (uint64_t) r->original_number)
                 return 0;
-        if (!takes || slice != (uint64_t) r->written_number)
+        if (!takes || (slice != (uint64_t) r->written_number && (r->previous_number == 0 || slice != (uint64_t) r->previous_number)))
                 return -EBUSY;
         n = slice_apply(NULL, r->tid, (uint64_t) r->original_number, base_slice_nsec, NULL, NULL);
         return n == -ESRCH ? 0 : n < 0 ? n : 1;

@@ -47,6 +47,8 @@ typedef struct Managed {
         Bandwidth foreign_base;             /* adopted foreign value; quota 0: none */
         uint64_t drift_window_start_usec;
         uint32_t drift_window_count;
+        uint64_t slice_window_start_usec;   /* the same for slices that somebody else sets: walks in which one was seen */
+        uint32_t slice_window_count;
 
         /* law */
         bool law_running;

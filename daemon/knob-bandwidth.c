@@ -81,12 +81,16 @@ static void law_update(Manager *m, Group *g, const BandwidthPlan *plan, const Ba
 }
 
 /* What is wanted now: the plan's start, or where the law stands. */
-static void desired_now(const Group *g, Writer writer, const BandwidthPlan *plan, Bandwidth *ret) {
+static void desired_now(const Group *g, Writer writer, const BandwidthPlan *plan, uint64_t period_usec, Bandwidth *ret) {
         const Managed *x = g->managed;
 
         *ret = plan->start;
+        ret->period_usec = period_usec;
         if (!plan->unlimited && x->law_value.quota_usec) {
                 ret->quota_usec = x->law_value.quota_usec;
+                /* The law's value is of the period that was live then, which the kernel may have stretched. */
+                if (ret->quota_usec != QUOTA_UNLIMITED && x->law_value.period_usec && x->law_value.period_usec != ret->period_usec)
+                        ret->quota_usec = MAX_OF((uint64_t) ((__uint128_t) ret->quota_usec * ret->period_usec / x->law_value.period_usec), QUOTA_MIN_USEC);
                 ret->burst_usec = ret->quota_usec == QUOTA_UNLIMITED ? 0 : MIN_OF(x->law_value.burst_usec, ret->quota_usec);
         }
         if (writer == WRITER_SYSTEMD && ret->quota_usec != QUOTA_UNLIMITED) {
@@ -124,7 +128,7 @@ static void controller_off(Manager *m, Group *g, Writer writer) {
         b->has_base = true;
         resolve_bandwidth(&x->effective, &base, &b->plan);
         law_update(m, g, &b->plan, NULL);
-        desired_now(g, writer, &b->plan, &want);
+        desired_now(g, writer, &b->plan, b->plan.start.period_usec, &want);
         b->desired = want;
         b->has_desired = true;
         if (manager_is_paused(m, g, NULL)) {
@@ -298,7 +302,7 @@ void bandwidth_reconcile(Manager *m, Group *g, const char *trigger) {
         }
         resolve_bandwidth(&x->effective, &base, &b->plan);
         law_update(m, g, &b->plan, adopted ? &live : NULL);
-        desired_now(g, writer, &b->plan, &want);
+        desired_now(g, writer, &b->plan, b->plan.start.period_usec, &want);
         if (b->plan.unlimited)
                 want = (Bandwidth) { QUOTA_UNLIMITED, live.period_usec, 0 };
         if (!has_burst)
@@ -347,8 +351,7 @@ void bandwidth_apply_law(Manager *m, Group *g, const LawDecision *d) {
         x->law_value.quota_usec = d->quota_usec;
         x->law_value.burst_usec = d->burst_usec;
         x->law_value.period_usec = live.period_usec;
-        desired_now(g, b->common.writer, &b->plan, &want);
-        want.period_usec = live.period_usec;
+        desired_now(g, b->common.writer, &b->plan, live.period_usec, &want);
         b->desired = want;
         if (bandwidth_equal(&live, &want))
                 return;

@@ -337,8 +337,12 @@ void cookie_reconcile(Manager *m, Group *g, const char *trigger) {
         }
         if (m->host.facts[FACT_SCHED_EXT_OFF].state == FACT_NOT_ENFORCED) {
                 /* Cookies together with a sched_ext scheduler have hung hosts (sched-ext/scx#3715). */
-                if (k->common.status == KNOB_APPLIED)
+                if (k->common.status == KNOB_APPLIED) {
+                        CoreScheduling wanted = x->effective.core_scheduling;
+
                         cookie_release(m, g, "sched_ext");
+                        x->effective.core_scheduling = wanted;
+                }
                 k->common.status = KNOB_ABSENT;
                 (void) snprintf(k->common.reason, sizeof(k->common.reason), "%s", m->host.facts[FACT_SCHED_EXT_OFF].reason);
                 return;

@@ -163,7 +163,8 @@ static void reconcile_threads(Manager *m, Group *g, int dir_fd, const char *trig
         uint64_t want = latency_nice_to_slice_nsec(l->latency_nice, m->host.base_slice_nsec), old_slice = l->slice_nsec;
         Fresh fresh[NEW_PER_TURN];
         size_t n = 0, n_fresh = 0, verified = 0, n_set = 0;
-        bool changed = l->common.status != KNOB_UNMANAGED && old_slice != want && x->slice_threads.n > 0, more = false, zero = false;
+        bool changed = l->common.status != KNOB_UNMANAGED && old_slice != want && x->slice_threads.n > 0, more = false, zero = false, foreign_seen = false;
+        size_t n_held = 0;
         int r = group_threads(dir_fd, &tids, &n, &zero), first_error = 0;
 
         if (r < 0) {
@@ -229,8 +230,19 @@ static void reconcile_threads(Manager *m, Group *g, int dir_fd, const char *trig
                         l->common.last_drift_usec = clock_monotonic_usec();
                         (void) snprintf(l->common.drift_writer, sizeof(l->common.drift_writer), "foreign");
                         (void) snprintf(l->common.drift_value, sizeof(l->common.drift_value), "thread %d: %" PRIu64 " ns", (int) tids[i], now_slice);
-                        if (x->effective.drift == DRIFT_HOLD) {
-                                l->n_failed++;
+                        if (!foreign_seen) {
+                                uint64_t now = clock_monotonic_usec();
+
+                                foreign_seen = true;
+                                if (now - x->slice_window_start_usec > 60 * USEC_PER_SEC) {
+                                        x->slice_window_start_usec = now;
+                                        x->slice_window_count = 0;
+                                }
+                                x->slice_window_count++;
+                        }
+                        /* Whoever sets it again and again is left alone for the rest of the minute: no write war. */
+                        if (x->effective.drift == DRIFT_HOLD || x->slice_window_count > DRIFTS_PER_MINUTE) {
+                                n_held++;
                                 continue;
                         }
                 }
@@ -300,7 +312,10 @@ static void reconcile_threads(Manager *m, Group *g, int dir_fd, const char *trig
         }
         l->common.error = 0;
         l->common.status = more ? KNOB_PENDING : KNOB_APPLIED;
-        if (zero)
+        if (n_held) {
+                l->common.status = KNOB_HELD;
+                (void) snprintf(l->common.reason, sizeof(l->common.reason), "%zu threads have a slice that somebody else set: left alone", n_held);
+        } else if (zero)
                 (void) snprintf(l->common.reason, sizeof(l->common.reason), "threads of another pid namespace can't be reached");
         else if (l->n_other_policy)
                 (void) snprintf(l->common.reason, sizeof(l->common.reason), "%u threads have a policy that takes no slice (FIFO, RR, DEADLINE, IDLE): left alone",

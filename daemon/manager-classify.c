@@ -214,9 +214,25 @@ static void mark_children_dirty(Manager *m, const Group *g) {
                 manager_mark_dirty(m, m->groups.items[i]);
 }
 
+/* A class that is taken away during a pause: values stay until it is resumed, and nothing may point into a policy that is about to go. */
+static void forget_class(Group *g) {
+        Managed *x = g->managed;
+
+        x->service_class = NULL;
+        x->classification = (Classification) { 0 };
+        x->effective = (ServiceClass) { 0 };
+        x->law_running = false;
+}
+
 static void release_all(Manager *m, Group *g) {
         bool inherit = g->managed->service_class && g->managed->service_class->inherit;
 
+        if (manager_is_paused(m, g, NULL)) {
+                forget_class(g);
+                if (inherit)
+                        mark_children_dirty(m, g);
+                return;
+        }
         bandwidth_release(m, g, "unassign");
         latency_release(m, g, "unassign");
         cookie_release(m, g, "unassign");

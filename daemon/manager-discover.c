@@ -13,6 +13,7 @@
 
 #define WATCH_TREE (IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW)
 #define WATCH_VALUES (WATCH_TREE | IN_MODIFY | IN_CLOSE_WRITE)   /* the latter comes also when the kernel refused the write */
+#define FOREIGN_SAMPLE_USEC (20 * USEC_PER_MSEC)
 #define OWN_WRITE_USEC (200 * USEC_PER_MSEC)
 
 static void watch_directory(Manager *m, Group *g, int dir_fd, uint32_t mask) {
@@ -170,7 +171,10 @@ void discover_rescan(Manager *m) {
                 m->groups.items[i]->seen = false;
         r = cgroup_walk(&m->root, "/", found_again, m);
         if (r < 0) {
-                log_warning("Walking the cgroup tree failed: %s", strerror(-r));
+                log_warning("Walking the cgroup tree failed, it is tried again: %s", strerror(-r));
+                m->rescan_wanted = true;
+                m->next_rescan_usec = clock_monotonic_usec() + RESCAN_UNWATCHED_USEC;
+                manager_wake_at(m, m->next_rescan_usec);
                 return;
         }
         for (size_t i = 0; i < m->groups.n;)
@@ -198,8 +202,11 @@ static void handle_event(Manager *m, const struct inotify_event *e) {
                 if (parent->managed && startswith(e->name, "cpu.")) {
                         const UnitInfo *unit = group_unit(m, parent);
 
-                        parent->managed->next_sample_usec = 0;
-                        manager_wake(m);
+                        /* Whoever may write here (the owner of a delegated group) can't make us run more often than this. */
+                        uint64_t due = MAX_OF(clock_monotonic_usec(), parent->managed->sample.at_usec + FOREIGN_SAMPLE_USEC);
+
+                        parent->managed->next_sample_usec = MIN_OF(parent->managed->next_sample_usec, due);
+                        manager_wake_at(m, due);
                         /* systemd sends no signal when a cgroup property is set, and its write may have been refused: ask it. */
                         if (unit && clock_monotonic_usec() - parent->managed->bandwidth.common.last_write_usec > OWN_WRITE_USEC)
                                 units_refresh(m->units, unit->id);
@@ -224,10 +231,15 @@ static void handle_event(Manager *m, const struct inotify_event *e) {
                 /* The same name may be there again already: then a walk tells the inodes apart. */
                 if (fd < 0)
                         subtree_gone(m, path);
-                else
-                        (void) cgroup_walk(&m->root, path, found, m);
-        } else if (e->mask & IN_CREATE)
-                (void) cgroup_walk(&m->root, path, found, m);
+                else if (cgroup_walk(&m->root, path, found, m) < 0)
+                        m->rescan_wanted = true;
+        } else if (e->mask & IN_CREATE) {
+                int r = cgroup_walk(&m->root, path, found, m);
+
+                /* Gone again already is no failure; anything else (no descriptors, no memory) must not lose a group. */
+                if (r < 0 && r != -ENOENT && r != -ENODEV)
+                        m->rescan_wanted = true;
+        }
 }
 
 static int on_inotify(sd_event_source *source, int fd, uint32_t revents, void *userdata) {

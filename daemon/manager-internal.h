@@ -104,6 +104,7 @@ struct Manager {
         char **pool_groups;             /* paths of ours to remove when empty */
         size_t n_pool_groups, pool_groups_capacity;
         uint64_t next_orphans_usec;
+        uint64_t next_pools_sweep_usec;
         uint64_t next_pools_scan_usec;  /* for groups that a former daemon made */
 
         /* host load between ticks */
@@ -121,8 +122,9 @@ uint64_t clock_realtime_usec(void);
 /* manager-queue */
 void manager_mark_dirty(Manager *m, Group *g);
 void manager_mark_all_dirty(Manager *m);
-/* Moves the next tick to now. */
+/* Moves the next tick to now, or to a time (when it would come later). */
 void manager_wake(Manager *m);
+void manager_wake_at(Manager *m, uint64_t usec);
 
 /* manager-discover: the tree */
 int discover_start(Manager *m);

@@ -137,6 +137,9 @@ void pools_sweep(Manager *m) {
 
         if (!m->units_listed || (m->n_pool_groups == 0 && now < m->next_pools_scan_usec))
                 return;
+        if (now < m->next_pools_sweep_usec)
+                return;
+        m->next_pools_sweep_usec = now + USEC_PER_SEC / 2;
         m->next_pools_scan_usec = now + POOLS_SCAN_USEC;
         /* Groups that a former daemon made are ours too: whatever lies below the unit but its own leaf. */
         if (pools_base(m, &base) >= 0 && asprintf(&prefix, "%s/", base) >= 0) {

@@ -326,6 +326,18 @@ int tick_start(Manager *m) {
         return sd_event_source_set_description(m->tick_source, "tick");
 }
 
+void manager_wake_at(Manager *m, uint64_t usec) {
+        uint64_t due;
+        int enabled;
+
+        if (!m->tick_source)
+                return;
+        if (sd_event_source_get_enabled(m->tick_source, &enabled) >= 0 && enabled != SD_EVENT_OFF && sd_event_source_get_time(m->tick_source, &due) >= 0 && due <= usec)
+                return;
+        (void) sd_event_source_set_time(m->tick_source, usec);
+        (void) sd_event_source_set_enabled(m->tick_source, SD_EVENT_ONESHOT);
+}
+
 void manager_wake(Manager *m) {
         if (!m->tick_source)
                 return;

@@ -74,6 +74,7 @@ struct Group {
         int watch;              /* inotify watch descriptor; -1 none */
         bool seen;              /* mark of a rescan */
         bool dirty;             /* waits in the queue */
+        bool leftovers;         /* the ledger of a former instance names it; not yet compared with its class */
         Group *next_dirty;
         char *label;            /* xattr user.cpuclass; NULL none */
         bool has_owner_uid;

@@ -100,6 +100,7 @@ struct Manager {
         size_t n_dead, dead_capacity;
         uint64_t next_dead_flush_usec;
 
+        bool leftovers_marked;
         bool pools_available;
         char **pool_groups;             /* paths of ours to remove when empty */
         size_t n_pool_groups, pool_groups_capacity;
@@ -159,6 +160,10 @@ void latency_release(Manager *m, Group *g, const char *trigger);
 void cookie_reconcile(Manager *m, Group *g, const char *trigger);
 void cookie_release(Manager *m, Group *g, const char *trigger);
 void cookies_sweep(Manager *m);         /* frees holders that no group needs */
+
+/* manager-leftovers: marks at the start, releases at the first look that knows enough */
+void leftovers_mark(Manager *m);
+void leftovers_release(Manager *m, Group *g);
 
 /* manager-tick */
 int tick_start(Manager *m);

@@ -53,6 +53,8 @@ static void reconcile_group(Manager *m, Group *g, const char *trigger) {
         if (m->units_awaited_usec)
                 return;                      /* all are looked at once the units are known */
         classify_and_plan(m, g);
+        if (g->leftovers)
+                leftovers_release(m, g);
         x = g->managed;
         if (!x || !x->service_class)
                 return;
@@ -101,6 +103,9 @@ static void on_units_connected(void *userdata) {
         m->reloading = false;
         m->host.facts[FACT_SYSTEMD] = (HostFact) { .state = FACT_YES };
         log_info("systemd's units are known");
+        if (!m->leftovers_marked)
+                leftovers_mark(m);
+        m->leftovers_marked = true;
         m->next_pools_scan_usec = 0;
         manager_wake(m);
         manager_mark_all_dirty(m);
@@ -332,6 +337,8 @@ int manager_start(Manager *m) {
                         return r;
                 }
         }
+        if (m->config.no_systemd)
+                leftovers_mark(m);
         r = pools_load(m);
         if (r < 0)
                 log_warning("Pools are not available: %s", strerror(-r));

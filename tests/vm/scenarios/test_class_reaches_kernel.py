@@ -244,3 +244,26 @@ def test_reused_pid_is_somebody_else(daemon):
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
+
+
+def test_class_changed_while_the_daemon_was_dead(daemon):
+    """Killed, and the policy changed before it came back: what the new class does not want (or all, when there is none) goes back to the owner."""
+
+    def rules(name):
+        return [{"name": "svc", "class": name, "match": {"unit": "svc.service"}}]
+
+    def die():
+        systemctl("kill", "--signal=KILL", "cpuclassd.service")
+        systemctl("stop", "cpuclassd.service", "cpuclassd.socket")
+
+    with unit("svc", "threads", "3", CPUQuota="30%") as svc:
+        daemon.start({**POLICY, "rules": rules("gold")})
+        wait_until(lambda: svc.burst == 30000 and covered(svc, -10), 10, "the class")
+        die()
+        assert svc.burst == 30000
+        daemon.start({**POLICY, "rules": rules("plain")})
+        wait_until(lambda: svc.burst == 0 and covered(svc, -5), 10, "no burst, but the slice of the new class")
+        die()
+        daemon.start(POLICY)
+        wait_until(lambda: all(slice_of(t) == base_slice_nsec() for t in svc.tids), 10, "the threads' own slices, now that there is no class")
+        assert daemon.status()["ledger_records"] == 0

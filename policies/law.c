@@ -5,6 +5,8 @@
  * Amounts inside are per period of the base. The live period may be another one (the kernel stretches a short period under load, an owner may
  * choose his own), so limits are compared and scaled as ratios. */
 
+#include <limits.h>
+
 #include "policies/law-internal.h"
 #include "policies/law-tuning.h"
 
@@ -128,6 +130,19 @@ static void watch_contention(const LawConfig *config, LawState *state, const Law
 
 bool law_is_witness(const LawState *state) {
         return state->witness;
+}
+
+void law_choose_who_gives_way(const LawPeer *peers, size_t n, bool *ret) {
+        int highest_witness = INT_MIN, giver = INT_MAX;
+
+        for (size_t i = 0; i < n; i++)
+                if (peers[i].witness)
+                        highest_witness = MAX_OF(highest_witness, peers[i].priority);
+        for (size_t i = 0; i < n; i++)
+                if (peers[i].can_give && peers[i].priority < highest_witness)
+                        giver = MIN_OF(giver, peers[i].priority);
+        for (size_t i = 0; i < n; i++)
+                ret[i] = peers[i].priority < highest_witness && peers[i].priority <= giver;
 }
 
 static void refill_tokens(LawState *state, uint64_t now_usec) {

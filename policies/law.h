@@ -49,7 +49,8 @@ typedef struct LawSample {
         uint32_t host_busy_permyriad;   /* of all CPUs, 0..10000 */
         bool has_host_pressure;
         uint64_t host_some_usec;
-        bool contention_above;          /* a group of a higher priority is stalled without being throttled: give way */
+        bool contention_above;          /* a group of a higher priority is a witness of contention, and it is this one's turn to give way
+                                         * (law_choose_who_gives_way()) */
         bool has_host_room;             /* the caller keeps a ceiling for the sum on the host */
         uint64_t host_room_usec;        /* per live period: what quota + burst of this group may still grow by; a raise up to
                                          * the base is always allowed */
@@ -159,9 +160,19 @@ void law_start(const LawConfig *config, Bandwidth *ret);
 void law_step(const LawConfig *config, LawState *state, const LawSample *sample, LawDecision *ret);
 
 /* Whether the last step showed that the group waits for CPUs that others use: stalled on a busy host for longer than a period, and neither
- * the group nor anything above it was throttled meanwhile. Only such a group is a witness of contention: the caller sets contention_above in the
- * next samples of the groups with a lower priority. */
+ * the group nor anything above it was throttled meanwhile. Only such a group is a witness of contention for others. */
 bool law_is_witness(const LawState *state);
+
+/* One group among all that laws steer, for the question who gives way. */
+typedef struct LawPeer {
+        int priority;
+        bool witness;                  /* law_is_witness() */
+        bool can_give;                 /* its law gives way (adaptive), and its quota is above its floor */
+} LawPeer;
+
+/* Fills ret[i] with contention_above of the next sample of peers[i]. Classes give way in the order of their priority, lowest first: the next
+ * class only when the one below it has nothing left to give. Groups at their floor stay there while there is a witness above them. */
+void law_choose_who_gives_way(const LawPeer *peers, size_t n, bool *ret);
 
 /* How often a law wants a sample: 100 ms for moving laws, 1 s for those that never move. */
 uint64_t law_interval_usec(LawKind law);

@@ -118,9 +118,26 @@ static void take_decision(SimHost *h, SimGroup *g, const LawDecision *d) {
                 g->pending_usec = h->now_usec + h->setup->write_delay_usec;
 }
 
-/* Reads all groups, then lets all laws step: who gives way depends on what the others see. */
+/* Who gives way, from what the laws saw at the last sample. */
+static void choose_who_gives_way(const SimHost *h, bool ret[SIM_GROUPS_MAX]) {
+        LawPeer peers[SIM_GROUPS_MAX];
+
+        for (uint32_t i = 0; i < h->setup->n_groups; i++) {
+                const SimGroup *g = &h->groups[i];
+
+                peers[i] = (LawPeer) {
+                        .priority = g->setup->law.priority,
+                        .witness = law_is_witness(&g->law),
+                        .can_give = g->steered && g->setup->law.law == LAW_ADAPTIVE && g->bandwidth.set.quota_usec > g->setup->law.floor_usec,
+                };
+        }
+        law_choose_who_gives_way(peers, h->setup->n_groups, ret);
+}
+
+/* Reads all groups, then lets all laws step. */
 static void sample_all(SimHost *h, uint64_t *last_busy_usec, uint64_t *last_usec) {
         LawSample samples[SIM_GROUPS_MAX];
+        bool give_way[SIM_GROUPS_MAX];
         uint64_t could = (h->now_usec - *last_usec) * h->setup->n_cpus;
         uint32_t busy;
 
@@ -129,6 +146,7 @@ static void sample_all(SimHost *h, uint64_t *last_busy_usec, uint64_t *last_usec
         *last_busy_usec = h->busy_usec;
         *last_usec = h->now_usec;
 
+        choose_who_gives_way(h, give_way);
         for (uint32_t i = 0; i < h->setup->n_groups; i++)
                 make_sample(h, &h->groups[i], busy, &samples[i]);
         for (uint32_t i = 0; i < h->setup->n_groups; i++) {
@@ -137,9 +155,7 @@ static void sample_all(SimHost *h, uint64_t *last_busy_usec, uint64_t *last_usec
 
                 if (!g->steered)
                         continue;
-                for (uint32_t k = 0; k < h->setup->n_groups; k++)
-                        if (law_is_witness(&h->groups[k].law) && h->groups[k].setup->law.priority > g->setup->law.priority)
-                                samples[i].contention_above = true;
+                samples[i].contention_above = give_way[i];
                 law_step(&g->setup->law, &g->law, &samples[i], &d);
                 take_decision(h, g, &d);
                 if (h->setup->observe)

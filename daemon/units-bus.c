@@ -252,7 +252,7 @@ static int on_properties_changed(sd_bus_message *m, void *userdata, sd_bus_error
         else if (state && !streq(state, e->info.active_state))
                 entry_schedule(e, STATE_DELAY_USEC);
         else {
-                uint64_t next = e->refreshed_usec + NEWS_INTERVAL_USEC, now = units_now(u);
+                uint64_t next = e->asked_usec + NEWS_INTERVAL_USEC, now = units_now(u);
 
                 entry_schedule(e, MAX_OF(next > now ? next - now : 0, NEWS_DELAY_USEC));
         }

@@ -76,7 +76,7 @@ static int call_send(UnitsCall *c, sd_bus_message *m, sd_bus_message_handler_t f
         r = sd_bus_call_async(c->units->bus, &c->slot, m, fn, c, timeout_usec);
         if (r < 0)
                 call_free(c);
-        return r;
+        return r < 0 ? r : 0;
 }
 
 typedef struct PropertyValue {

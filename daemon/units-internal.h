@@ -98,9 +98,9 @@ struct UnitEntry {
         char *cgroup_key;          /* under which it is in the index by cgroup */
 
         EntryState state;
-        bool again;                /* asked for again while the answer was on its way */
+        uint64_t again_usec;       /* news came while the answer was on its way: when to ask again (monotonic); 0: none */
         unsigned n_failures;
-        uint64_t due_usec, refreshed_usec; /* monotonic */
+        uint64_t due_usec, asked_usec; /* monotonic */
         UnitEntry *queue_next;
 
         UnitInfo incoming;

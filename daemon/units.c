@@ -189,7 +189,7 @@ static void entry_halt(UnitEntry *e) {
                 e->units->n_asking--;
         }
         e->state = ENTRY_IDLE;
-        e->again = false;
+        e->again_usec = 0;
         e->n_failures = 0;
         leave_listing(e);
 }
@@ -242,6 +242,7 @@ static void pump(Units *u) {
                         continue;
                 }
                 e->state = ENTRY_ASKING;
+                e->asked_usec = units_now(u);
                 u->n_asking++;
                 u->n_asked++;
         }
@@ -299,7 +300,9 @@ void entry_schedule(UnitEntry *e, uint64_t delay_usec) {
 
         switch (e->state) {
         case ENTRY_ASKING:
-                e->again = true;
+                /* A while for the rest of the burst, however urgent. */
+                due = MAX_OF(due, units_now(u) + AGAIN_DELAY_USEC);
+                e->again_usec = e->again_usec ? MIN_OF(e->again_usec, due) : due;
                 return;
         case ENTRY_QUEUED:
                 return;
@@ -370,10 +373,11 @@ static int complete_incoming(UnitEntry *e) {
         return 0;
 }
 
-static void entry_failed(UnitEntry *e, int error) {
+/* had_news: signals came since it was asked about. */
+static void entry_failed(UnitEntry *e, int error, bool had_news) {
         Units *u = e->units;
 
-        if (error == -ENOENT)
+        if (error == -ENOENT && !had_news)
                 entry_remove(e);
         else {
                 leave_listing(e);
@@ -406,14 +410,14 @@ static bool take_real_name(UnitEntry *e) {
 
 void entry_finish(UnitEntry *e) {
         Units *u = e->units;
-        bool again = e->again, changed;
+        uint64_t again_usec = e->again_usec, now = units_now(u);
+        bool changed;
         int r = e->error;
 
         entry_forget_calls(e);
         e->state = ENTRY_IDLE;
-        e->again = false;
+        e->again_usec = 0;
         u->n_asking--;
-        e->refreshed_usec = units_now(u);
 
         if (r >= 0 && (!e->incoming.id || !unit_type_of(e->incoming.id)))
                 r = -EBADMSG;
@@ -425,7 +429,7 @@ void entry_finish(UnitEntry *e) {
         if (r >= 0)
                 r = complete_incoming(e);
         if (r < 0) {
-                entry_failed(e, r);
+                entry_failed(e, r, again_usec != 0);
                 return;
         }
 
@@ -444,8 +448,8 @@ void entry_finish(UnitEntry *e) {
                 e->published = true;
         } else
                 unit_info_clear(&e->incoming);
-        if (again) /* a listing waits for the answer to the later question */
-                entry_schedule(e, e->listing ? 0 : AGAIN_DELAY_USEC);
+        if (again_usec) /* a listing waits for the answer to the later question */
+                entry_schedule(e, e->listing || again_usec <= now ? 0 : again_usec - now);
         else
                 leave_listing(e);
         pump(u);

@@ -162,7 +162,7 @@ static bool raise(const LawConfig *config, LawState *state, const LawView *view,
 
         if (!signs->throttled && !signs->dry)
                 return false;
-        if (state->throttled_share_permyriad <= config->targets.throttled_permyriad)
+        if (config->targets.throttled_permyriad > 0 && state->throttled_share_permyriad <= config->targets.throttled_permyriad)
                 return false;
         /* The kernel counts a throttled period when it is over: after a raise it reports what the raise has already answered. */
         if (!signs->dry && law_since(view->now_usec, state->last_raise_usec) <= ADAPTIVE_ANSWERED_USEC)
@@ -176,7 +176,7 @@ static bool raise(const LawConfig *config, LawState *state, const LawView *view,
 
         if (law_since(view->now_usec, state->last_lower_usec) < ADAPTIVE_REGRET_WITHIN_USEC && state->previous_quota_usec > 0) {
                 state->regret_level = MIN_OF(state->regret_level + 1, most_regrets(config));
-                state->regret_until_usec = view->now_usec + ADAPTIVE_REGRET_FORGET_USEC;
+                state->regret_until_usec = view->now_usec + (ADAPTIVE_REGRET_FORGET_USEC << state->regret_level);
                 want = MAX_OF(want, mul_div(state->previous_quota_usec, ADAPTIVE_ROLLBACK_PERCENT, 100));
                 cause = LAW_CAUSE_ROLLBACK;
         }
@@ -251,7 +251,7 @@ static void steer_latency(const LawConfig *config, LawState *state, const LawVie
 static void forget_regrets(LawState *state, const LawView *view) {
         if (state->regret_level > 0 && view->now_usec >= state->regret_until_usec) {
                 state->regret_level--;
-                state->regret_until_usec = view->now_usec + ADAPTIVE_REGRET_FORGET_USEC;
+                state->regret_until_usec = view->now_usec + (ADAPTIVE_REGRET_FORGET_USEC << state->regret_level);
         }
 }
 

@@ -42,12 +42,7 @@ uint64_t law_history_use(const LawState *state, uint32_t age, uint64_t period_us
 
 /* The burst for a quota: law "burst" means all of it, else the class's rule. */
 static uint64_t burst_for(const LawConfig *config, uint64_t quota_usec) {
-        uint64_t burst;
-
-        if (config->law == LAW_BURST)
-                return quota_usec;
-        burst = resolve_burst(&config->burst, quota_usec, config->base.burst_usec);
-        return MIN_OF(burst, quota_usec);
+        return config->law == LAW_BURST ? quota_usec : resolve_burst(&config->burst, quota_usec, config->base.burst_usec);
 }
 
 static uint64_t effective_ceiling(const LawConfig *config) {

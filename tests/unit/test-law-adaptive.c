@@ -72,7 +72,7 @@ static void test_throttled_at_the_limit_is_raised_at_once(void **userdata) {
 
 /* Inside a throttled period nr_throttled stands still: pressure without runtime left tells, 50 to 100 ms earlier. */
 static void test_a_dry_bucket_is_seen_before_the_kernel_counts_it(void **userdata) {
-        LawConfig c = usual();
+        LawConfig c = config_of(LAW_ADAPTIVE, 50 * MS, 50 * MS, 400 * MS);
         const LawDecision *d;
         Fed f;
 
